@@ -1,0 +1,196 @@
+"""Measures sottovoce beside its peers and beside what the machine could do at best.
+
+    python benchmarks/peers.py                       everything; half an hour
+    python benchmarks/peers.py --quick --skip-peers  a first look; a minute
+    python benchmarks/peers.py --only cmp,pypantera --space default --threads 1
+
+The peers are installed into environments of their own under the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from contest import Pace, Result, run_heat
+from report import Report, core_rate, markdown, whole_rate
+from systems import BOUND, HERE, OURS, PEERS, NotInstalledError, System
+from turns import Task
+
+from sottovoce.paths import cache_folder
+
+SPACES = ("default", "large")
+MECHANISMS = ("cmp", "mahalanobis", "vickrey-cmp", "vickrey-mahalanobis")
+MORE_MECHANISMS = ("santext", "custext", "tem")
+"""The peers' side of these is there; they are measured where --only names them."""
+EPSILON = 10.0
+FULL, QUICK = Pace(seconds=2.0, rounds=5), Pace(seconds=0.5, rounds=2)
+IMPORTS = 7
+
+
+def say(line: str) -> None:
+    """Tell a person how far it is."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--space", choices=(*SPACES, "both"), default="both")
+    parser.add_argument("--threads", type=thread_counts, default=(1, 2), metavar="1,2")
+    parser.add_argument("--quick", action="store_true", help="short turns: a look, not a result")
+    parser.add_argument("--skip-peers", action="store_true", help="only sottovoce and the bound")
+    parser.add_argument("--only", type=names, default=(), help=f"any of {', '.join(all_names())}")
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write all raw numbers")
+    parser.add_argument("--markdown", type=Path, metavar="OUT", help="write the tables")
+    return parser.parse_args(arguments)
+
+
+def thread_counts(text: str) -> tuple[int, ...]:
+    """``1,2`` as numbers."""
+    counts = tuple(int(part) for part in text.split(","))
+    if min(counts) < 1:
+        raise argparse.ArgumentTypeError("a number of threads is at least 1")
+    return counts
+
+
+def names(text: str) -> tuple[str, ...]:
+    """The mechanisms and systems asked for."""
+    chosen = tuple(part.strip().lower() for part in text.split(","))
+    for name in chosen:
+        if name not in all_names():
+            raise argparse.ArgumentTypeError(f"no '{name}': use any of {', '.join(all_names())}")
+    return chosen
+
+
+def all_names() -> tuple[str, ...]:
+    """What --only understands: mechanisms and systems."""
+    systems = (OURS.name, *(peer.name.lower() for peer in PEERS))
+    return (*MECHANISMS, *MORE_MECHANISMS, *systems)
+
+
+def choose_systems(options: argparse.Namespace, root: Path) -> tuple[list[System], dict[str, str]]:
+    """The systems to compare, the bound among them, and why others are left out."""
+    wanted = {name for name in options.only if name not in MECHANISMS + MORE_MECHANISMS}
+    systems, skipped = [BOUND], {}
+    if not wanted or OURS.name in wanted:
+        systems.append(OURS)
+    for peer in PEERS:
+        if options.skip_peers or (wanted and peer.name.lower() not in wanted):
+            continue
+        say(f"{peer.name}: getting its environment ready")
+        try:
+            systems.append(peer.install(root))
+        except NotInstalledError as reason:
+            skipped[peer.name] = str(reason)
+            say(f"  left out: {reason}")
+    return systems, skipped
+
+
+def export(space: str, root: Path, *, texts: bool) -> Path:
+    """The folder with what the workers need of a space."""
+    command = [sys.executable, str(HERE / "export_space.py"), space, str(root)]
+    done = subprocess.run(
+        command + ["--texts"] * texts, stdout=subprocess.PIPE, encoding="utf-8", check=False
+    )
+    if done.returncode:
+        raise SystemExit(f"the space '{space}' is not there: run 'sottovoce spaces add {space}'")
+    return Path(done.stdout.strip())
+
+
+def import_times() -> list[float]:
+    """Seconds for ``import sottovoce``, each in a fresh process; the first one fills caches."""
+    timed = "from time import perf_counter as t; a = t(); import sottovoce; print(t() - a)"
+    runs = [
+        subprocess.run([sys.executable, "-c", timed], stdout=subprocess.PIPE, check=True)
+        for _ in range(IMPORTS + 1)
+    ]
+    return [float(run.stdout) for run in runs[1:]]
+
+
+def machine() -> dict[str, str]:
+    """What the figures depend on, without anything that identifies the machine."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    except OSError:
+        models = [platform.processor()]
+    return {
+        "processor": models[0] if models else platform.machine(),
+        "cores": str(os.cpu_count()),
+        "system": platform.system(),
+        "Python": platform.python_version(),
+    }
+
+
+def tell(results: list[Result]) -> None:
+    """A line about each system of a heat."""
+    for result in results:
+        for workload, turns in result.turns.items():
+            speed = median(map(whole_rate, turns))
+            alone = median(map(core_rate, turns))
+            more = f" (sample alone {alone:,.1f})" if result.system == OURS.name else ""
+            say(f"  {workload:12} {result.system:12} {speed:10,.1f} words/s{more}")
+
+
+def note_versions(report: Report, results: list[Result]) -> None:
+    """Keep the versions that the workers reported."""
+    for result in results:
+        for name, version in result.start.get("about", {}).items():
+            label = f"numpy of {result.system}" if name == "numpy" else name
+            report.machine[label] = version
+
+
+def write(report: Report, options: argparse.Namespace) -> None:
+    """Write the files asked for; after every heat, so that an interrupted run leaves something."""
+    if options.json:
+        options.json.write_text(json.dumps(report.as_dict(), indent=1) + "\n", "utf-8")
+    if options.markdown:
+        options.markdown.write_text(markdown(report), "utf-8")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure and report."""
+    options = parse(arguments)
+    root = cache_folder() / "benchmarks"
+    logs = root / "logs"
+    shutil.rmtree(logs, ignore_errors=True)
+    logs.mkdir(parents=True)
+    mechanisms = [name for name in options.only if name in MECHANISMS + MORE_MECHANISMS]
+    systems, skipped = choose_systems(options, root / "peers")
+    spaces = SPACES if options.space == "both" else (options.space,)
+    folders, facts = {}, dict[str, dict[str, Any]]()
+    for space in spaces:
+        say(f"space {space}: writing what the systems read")
+        folders[space] = export(space, root / "texts", texts=len(systems) > 2)
+        facts[space] = json.loads((folders[space] / "facts.json").read_text("utf-8"))
+        del facts[space]["words"]
+    pace = QUICK if options.quick else FULL
+    settings = {"epsilon": EPSILON, "seconds": pace.seconds, "rounds": pace.rounds}
+    report = Report(machine(), settings, facts, import_times(), skipped)
+    for space in spaces:
+        for mechanism in mechanisms or MECHANISMS:
+            for threads in options.threads:
+                say(f"{space}, {mechanism}, {threads} thread(s)")
+                task = Task(space, mechanism, threads, EPSILON, str(folders[space]))
+                results = run_heat(systems, task, pace, logs, say)
+                tell(results)
+                note_versions(report, results)
+                report.results += results
+                write(report, options)
+    print(markdown(report))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,220 @@
+"""Turns what was measured into ratios of medians, as Markdown that also reads well as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import median
+from typing import Any
+
+from contest import Result
+from systems import BOUND, OURS
+from turns import BATCH, QUERY_WORDS, VARIANTS, WORKLOADS, Turn
+
+NOTHING = "–"
+LABELS = {
+    "interactive": f"{QUERY_WORDS} words, {VARIANTS} variants",
+    "batch": f"batches of {BATCH:,} words",
+}
+
+
+@dataclass
+class Report:
+    """Everything that one run of the benchmark found."""
+
+    machine: dict[str, str]
+    settings: dict[str, Any]
+    spaces: dict[str, dict[str, Any]]
+    import_seconds: list[float]
+    skipped: dict[str, str]
+    results: list[Result] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All raw numbers, for a JSON file."""
+        return asdict(self)
+
+    def systems(self) -> list[str]:
+        """The systems with at least one measurement, in order of appearance."""
+        return list(dict.fromkeys(result.system for result in self.results if result.turns))
+
+
+def whole_rate(turn: Turn) -> float:
+    """Words a second, all that a caller waits for included."""
+    return turn.words / turn.seconds
+
+
+def core_rate(turn: Turn) -> float:
+    """Words a second of the mechanism alone: ids in, ids out."""
+    return turn.words / (turn.core_seconds or turn.seconds)
+
+
+def ratio(
+    ours: Sequence[Turn], theirs: Sequence[Turn], rate: Callable[[Turn], float]
+) -> float | None:
+    """The median, over the rounds that both took part in, of how many times faster we were."""
+    pairs = zip(ours, theirs, strict=False)
+    quotients = [rate(our) / whole_rate(their) for our, their in pairs]
+    return median(quotients) if quotients else None
+
+
+def markdown(report: Report) -> str:
+    """The whole report."""
+    parts = [introduction(report)]
+    for space in report.spaces:
+        facts = report.spaces[space]
+        parts.append(
+            f"## Space `{space}`: {facts['size']:,} words, {facts['dimension']} dimensions"
+        )
+        for workload in WORKLOADS:
+            parts += [f"Words per second, {LABELS[workload]}:", speed(report, space, workload)]
+        parts += ["Seconds and peak memory (MiB) of a fresh process:", costs(report, space)]
+        if exactness := accuracy(report, space):
+            parts += ["Answers that are not the word nearest to the noisy point:", exactness]
+    if left_out := omissions(report):
+        parts += ["## Left out", left_out]
+    return "\n\n".join(parts) + "\n"
+
+
+def introduction(report: Report) -> str:
+    """Where and how it was measured."""
+    settings = report.settings
+    facts = "\n".join(f"- {name}: {value}" for name, value in report.machine.items())
+    return f"""# How fast, next to others
+
+Measured by `python benchmarks/peers.py` in one run on one machine:
+
+{facts}
+
+`import sottovoce` takes {median(report.import_seconds):.3f} s (median of \
+{len(report.import_seconds)} fresh processes). {quietness(report)}
+
+Each system runs in a process of its own at ε = {settings["epsilon"]:g}, with the number of \
+threads that its row says. The systems of a row take turns of {settings["seconds"]:g} s, \
+{settings["rounds"]} each (fewer where a single call takes longer than that), and every figure is \
+a median. A ratio is the median over the rounds of how many times faster sottovoce was \
+in the same round, so it may differ a little from the quotient of the medians beside it.
+
+- *sgemm bound*: the words a second of a program that did nothing but the 2·V·d floating point \
+operations of an exact search, at the speed of a large float32 matrix product on the same threads.
+- *sample*: sottovoce's mechanism alone, word ids in and out; *of bound* compares this one.
+- *sottovoce*: words in and words out as the peers do it; the ratios (×) compare this one."""
+
+
+def quietness(report: Report) -> str:
+    """Whether other work was in the way: pure computation should get all the time it asks for."""
+    shares = [
+        turn.cpu_seconds / (turn.seconds * result.threads)
+        for result in report.results
+        if result.system == BOUND.name
+        for turns in result.turns.values()
+        for turn in turns
+    ]
+    if not shares:
+        return ""
+    return (
+        f"The matrix products got {median(shares):.0%} of the processor time that their threads "
+        f"could use (at worst {min(shares):.0%}): well below 100% means that the machine was busy."
+    )
+
+
+def speed(report: Report, space: str, workload: str) -> str:
+    """One line for each mechanism and number of threads, one column or two for each system."""
+    peers = [name for name in report.systems() if name not in (OURS.name, BOUND.name)]
+    header = ["mechanism", "threads", BOUND.name, "sample", "of bound", OURS.name]
+    for peer in peers:
+        header += [peer, "×"]
+    lines = []
+    for mechanism, threads in heats(report, space):
+        turns = {
+            result.system: result.turns.get(workload, [])
+            for result in report.results
+            if (result.space, result.mechanism, result.threads) == (space, mechanism, threads)
+        }
+        ours, bound = turns.get(OURS.name, []), turns.get(BOUND.name, [])
+        line = [mechanism, str(threads), rate(bound), rate(ours, core_rate)]
+        line += [number(ratio(ours, bound, core_rate), ".0%"), rate(ours)]
+        for peer in peers:
+            theirs = turns.get(peer, [])
+            line += [rate(theirs), number(ratio(ours, theirs, whole_rate), ",.0f")]
+        lines.append(line)
+    return table(header, lines, text_columns=1)
+
+
+def costs(report: Report, space: str) -> str:
+    """Time to the first answer and peak memory, with the fewest threads that were measured."""
+    header = ["mechanism", "system", "import", "load", "first answer", "loaded", *WORKLOADS]
+    fewest = min((result.threads for result in report.results), default=1)
+    lines = []
+    for result in report.results:
+        if result.space == space and result.threads == fewest and result.turns:
+            if result.system == BOUND.name:
+                continue
+            start, peaks = result.start, [result.turns[name][-1].peak_mib for name in WORKLOADS]
+            seconds = [start[f"{name}_seconds"] for name in ("import", "load", "first")]
+            memory = [start["loaded_mib"], *peaks]
+            lines.append(
+                [result.mechanism, result.system]
+                + [number(value, ".2f") for value in seconds]
+                + [number(value, ",.0f") for value in memory]
+            )
+    return table(header, lines, text_columns=2)
+
+
+def accuracy(report: Report, space: str) -> str:
+    """How often the systems that search approximately miss, or nothing if none was asked."""
+    lines = []
+    for mechanism in dict.fromkeys(result.mechanism for result in report.results):
+        counts: dict[str, list[dict[str, int]]] = {}
+        for result in report.results:
+            if (result.space, result.mechanism) == (space, mechanism) and result.checks:
+                counts.setdefault(result.system, []).append(result.checks["exactness"])
+        for system, found in counts.items():
+            missed, checked = (sum(c[key] for c in found) for key in ("not_nearest", "checked"))
+            share = f"{missed / checked:.1%}"
+            lines.append([mechanism, system, f"{missed:,}", f"{checked:,}", share])
+    header = ["mechanism", "system", "not the nearest", "of", "share"]
+    return table(header, lines, text_columns=2) if lines else ""
+
+
+def omissions(report: Report) -> str:
+    """What could not be measured, and why."""
+    reasons = {f"{name}: {reason}": None for name, reason in report.skipped.items()}
+    for result in report.results:
+        if result.skipped:
+            reasons[f"{result.system}, {result.mechanism}: {result.skipped}"] = None
+    return "\n".join(f"- {reason}" for reason in reasons)
+
+
+def heats(report: Report, space: str) -> list[tuple[str, int]]:
+    """Mechanism and threads of each heat in a space."""
+    found = [(r.mechanism, r.threads) for r in report.results if r.space == space]
+    return list(dict.fromkeys(found))
+
+
+def rate(turns: Sequence[Turn], of: Callable[[Turn], float] = whole_rate) -> str:
+    """The median rate, with three digits or so."""
+    value = median(map(of, turns)) if turns else None
+    return number(value, ",.1f" if value is not None and value < 100 else ",.0f")
+
+
+def number(value: float | None, form: str) -> str:
+    """A number, or a dash where there is none."""
+    return NOTHING if value is None else format(value, form)
+
+
+def table(header: Sequence[str], lines: Sequence[Sequence[str]], text_columns: int) -> str:
+    """A Markdown table, padded so that it also reads well as plain text."""
+    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
+
+    def row(cells: Sequence[str]) -> str:
+        padded = [
+            cell.ljust(width) if i < text_columns else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        ]
+        return f"| {' | '.join(padded)} |"
+
+    rule = [
+        "-" * width if i < text_columns else "-" * (width - 1) + ":"
+        for i, width in enumerate(widths)
+    ]
+    return "\n".join([row(header), row(rule), *map(row, lines)])

@@ -1,0 +1,53 @@
+"""Takes turns with pyPANTERA, in an environment that has it; runs it as it was published.
+
+Its one entry point is a data frame of texts. It goes through them one after the other, n times,
+so its speed does not depend on how many there are and a turn need not hold 1,000 words.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+from turns import QUERY_WORDS, VARIANTS, Loaded, NotOfferedError, Piece, Supply, Task, serve
+
+NOISE, SAMPLING = "EmbeddingPerturbationMechanism", "SamplingPerturbationMechanism"
+CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "cmp": (f"{NOISE}.cmp", "CMP", {}),
+    "mahalanobis": (f"{NOISE}.mahalanobis", "Mahalanobis", {"lam": 1}),
+    "vickrey-cmp": (f"{NOISE}.vickrey", "VickreyCMP", {"t": 0.75}),
+    "vickrey-mahalanobis": (f"{NOISE}.vickrey", "VickreyMhl", {"t": 0.75, "lam": 1}),
+    "santext": (f"{SAMPLING}.santext", "SanText", {}),
+    "custext": (f"{SAMPLING}.custext", "CusText", {"k": 10, "distance": "euclidean"}),
+    "tem": (f"{SAMPLING}.tem", "TEM", {"beta": 0.001}),
+}
+"""Where each mechanism is, and the parameters that its constructor wants in its dict."""
+
+
+def bring_in(task: Task) -> Any:
+    """The mechanism's class; the package installs itself under the name ``src``."""
+    if task.mechanism not in CLASSES:
+        raise NotOfferedError
+    module, name, _ = CLASSES[task.mechanism]
+    return getattr(importlib.import_module(f"src.{module}"), name)
+
+
+def load(task: Task, mechanism_class: Any) -> Loaded:
+    """Read the text file (with as many processes as there are cores, whatever we ask)."""
+    pandas = importlib.import_module("pandas")
+    parameters = CLASSES[task.mechanism][2]
+    path = str(Path(task.folder) / "glove.txt")
+    mechanism = mechanism_class({"embPath": path, "epsilon": task.epsilon, **parameters})
+    supply = Supply(task.facts()["words"])
+
+    def obfuscate(n: int) -> Piece:
+        texts = pandas.DataFrame({"id": ["0"], "text": [" ".join(supply.take(QUERY_WORDS))]})
+        mechanism.obfuscateText(texts, n)
+        return Piece(QUERY_WORDS * n)
+
+    return Loaded({"interactive": lambda: obfuscate(VARIANTS), "batch": lambda: obfuscate(1)})
+
+
+if __name__ == "__main__":
+    serve(bring_in, load, "pypantera")

@@ -1,0 +1,60 @@
+"""sottovoce: search, and release text, without saying what you really mean out loud."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from sottovoce.errors import PrivacyWarning, SottovoceError, UsageError
+    from sottovoce.guarantees import Guarantee
+    from sottovoce.mechanisms import Mechanism, WordMechanism, mechanism
+    from sottovoce.obfuscation import Obfuscation, Obfuscator
+    from sottovoce.spaces.sources import resolve as load_space
+    from sottovoce.spaces.space import OutputVocabulary, WordSpace
+    from sottovoce.text import TextPipeline
+
+# Public names and where they live; each is imported when it is first asked for.
+_homes = {
+    "Guarantee": "sottovoce.guarantees",
+    "Mechanism": "sottovoce.mechanisms",
+    "Obfuscation": "sottovoce.obfuscation",
+    "Obfuscator": "sottovoce.obfuscation",
+    "OutputVocabulary": "sottovoce.spaces.space",
+    "PrivacyWarning": "sottovoce.errors",
+    "SottovoceError": "sottovoce.errors",
+    "TextPipeline": "sottovoce.text",
+    "UsageError": "sottovoce.errors",
+    "WordMechanism": "sottovoce.mechanisms",
+    "WordSpace": "sottovoce.spaces.space",
+    "load_space": "sottovoce.spaces.sources:resolve",
+    "mechanism": "sottovoce.mechanisms",
+}
+
+__all__ = [
+    "Guarantee",
+    "Mechanism",
+    "Obfuscation",
+    "Obfuscator",
+    "OutputVocabulary",
+    "PrivacyWarning",
+    "SottovoceError",
+    "TextPipeline",
+    "UsageError",
+    "WordMechanism",
+    "WordSpace",
+    "__version__",
+    "load_space",
+    "mechanism",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _homes:
+        raise AttributeError(f"module 'sottovoce' has no attribute '{name}'")
+    module, _, attribute = _homes[name].partition(":")
+    value = getattr(import_module(module), attribute or name)
+    globals()[name] = value
+    return value

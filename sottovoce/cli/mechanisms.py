@@ -1,0 +1,115 @@
+"""``sottovoce mechanisms``: what there is, and what each really promises."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from sottovoce.mechanisms import Mechanism
+    from sottovoce.spaces.space import WordSpace
+
+
+def mechanisms(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME|SPEC]", help="One mechanism in detail.")
+    ] = None,
+    space: Annotated[
+        str | None, typer.Option(help="Word space for facts that depend on one.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Show the mechanisms: parameters, guarantee, paper.
+
+    [bold]Examples[/bold]
+
+      sottovoce mechanisms
+
+      sottovoce mechanisms mahalanobis
+
+      sottovoce mechanisms vickrey-cmp:epsilon=12.5 --json
+    """
+    from sottovoce.mechanisms import names, parse
+
+    wanted = [parse(spec) for spec in ([name] if name else names())]
+    words, real = _space(space)
+    chosen = [kind(space=words, **arguments) for kind, arguments in wanted]
+    if as_json:
+        described = [_describe(each, real) for each in chosen]
+        typer.echo(json.dumps(described[0] if name else described, indent=2))
+    elif name:
+        _print_one(chosen[0], real)
+    else:
+        _print_table(chosen)
+
+
+def _space(name: str | None) -> tuple[WordSpace, bool]:
+    """The space asked for, else the default, else a toy: descriptions need none."""
+    from sottovoce.errors import SpaceError
+    from sottovoce.spaces.sources import resolve
+    from sottovoce.testing import toy_space
+
+    try:
+        return resolve(name), True
+    except SpaceError:
+        if name is not None:
+            raise
+        return toy_space(), False
+
+
+def _describe(mechanism: Mechanism, real: bool) -> dict[str, Any]:
+    from sottovoce.mechanisms.base import public_name
+
+    return {
+        "name": mechanism.name,
+        "summary": mechanism.summary,
+        "paper": mechanism.paper,
+        "spec": mechanism.spec,
+        "parameters": [
+            {
+                "name": public_name(p),
+                "value": getattr(mechanism, p.name),
+                "default": p.default,
+                "help": p.metadata.get("help", ""),
+            }
+            for p in mechanism.parameters()
+        ],
+        "guarantee": mechanism.guarantee.to_dict(),
+        "space": mechanism.space.name if real else None,
+        "facts": mechanism.facts() if real else {},
+    }
+
+
+def _print_table(chosen: list[Mechanism]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("mechanism", "what it does", "guarantee", "metric"):
+        table.add_column(column, overflow="fold")
+    for each in chosen:
+        promise = each.guarantee
+        table.add_row(each.name, each.summary, promise.notion, promise.metric or "-")
+    console = Console()
+    console.print(table)
+    console.print("\nMore on one: sottovoce mechanisms NAME", style="dim")
+
+
+def _print_one(mechanism: Mechanism, real: bool) -> None:
+    from rich.console import Console
+
+    said = _describe(mechanism, real)
+    console = Console(highlight=False)
+    console.print(f"[bold]{mechanism.name}[/bold]: {mechanism.summary}")
+    console.print(f"[dim]{mechanism.paper}[/dim]\n")
+    console.print("[bold]Parameters[/bold]")
+    for each in said["parameters"]:
+        default = "-" if each["default"] == () else each["default"]
+        console.print(f"  {each['name']} = {each['value'] or default}   [dim]{each['help']}[/dim]")
+    console.print(f"\n[bold]Guarantee[/bold]  {mechanism.guarantee.sentence}")
+    for caveat in mechanism.guarantee.caveats:
+        console.print(f"  - {caveat}")
+    for fact, value in said["facts"].items():
+        console.print(f"  - on space {said['space']}: {fact} {value:.4g}")

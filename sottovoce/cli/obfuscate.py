@@ -1,0 +1,178 @@
+"""``sottovoce obfuscate``: texts in, variants out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from sottovoce.errors import UsageError
+
+if TYPE_CHECKING:
+    from sottovoce.obfuscation import Obfuscation
+
+
+Release = Literal["independent", "once"]
+Unknown = Literal["uniform", "drop", "error", "keep"]
+Protect = Literal["all", "content"]
+Output = Literal["text", "jsonl"]
+
+
+def obfuscate(
+    texts: Annotated[
+        list[str] | None, typer.Argument(metavar="TEXT…|-", help="Texts; - reads lines from stdin.")
+    ] = None,
+    mechanism: Annotated[
+        str, typer.Option("-m", "--mechanism", help="Name or spec, as cmp:epsilon=12.5.")
+    ] = "cmp",
+    epsilon: Annotated[
+        float | None, typer.Option("-e", "--epsilon", help="Budget for each word and release.")
+    ] = None,
+    n: Annotated[int, typer.Option("-n", "--variants", help="Variants of each text.")] = 1,
+    release: Annotated[
+        Release, typer.Option(help="N fresh draws, or N readings of one draw.")
+    ] = "independent",
+    space: Annotated[str | None, typer.Option(help="Word space: a name or a folder.")] = None,
+    output_vocabulary: Annotated[
+        str, typer.Option(help="Words that may be released: all, clean, dictionary, file:PATH …")
+    ] = "all",
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Mechanism parameter.")
+    ] = None,
+    unknown: Annotated[Unknown, typer.Option(help="Words the space lacks.")] = "uniform",
+    protect: Annotated[Protect, typer.Option(help="Words to protect.")] = "all",
+    keep: Annotated[
+        list[str] | None, typer.Option(metavar="WORD", help="Release this word in clear.")
+    ] = None,
+    restore_case: Annotated[
+        bool, typer.Option("--restore-case", help="Copy upper and lower case.")
+    ] = False,
+    drop_punctuation: Annotated[
+        bool, typer.Option("--drop-punctuation", help="Leave punctuation out.")
+    ] = False,
+    seed: Annotated[
+        int | None, typer.Option(help="Reproducible draws, for experiments only.")
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Worker processes.")] = 1,
+    output: Annotated[
+        Output, typer.Option("-o", "--output", help="One variant a line, or JSON lines.")
+    ] = "text",
+) -> None:
+    """Obfuscate texts into variants that say less.
+
+    [bold]Examples[/bold]
+
+      sottovoce obfuscate "treatment for skin cancer" -n 5
+
+      sottovoce obfuscate "treatment for skin cancer" -m vickrey-cmp -e 12.5 --set t=0.5
+
+      cat queries.txt | sottovoce obfuscate - -n 20 --release once -o jsonl > variants.jsonl
+    """
+    if not texts:
+        raise UsageError("give a text to obfuscate, or - to read lines from standard input")
+    if "-" in texts and len(texts) > 1:
+        raise UsageError("- stands for standard input and cannot be mixed with texts")
+    from sottovoce.mechanisms import parse
+    from sottovoce.obfuscation import TEXTS_AT_A_TIME, Obfuscator
+    from sottovoce.spaces.sources import resolve
+    from sottovoce.spaces.vocabularies import choose_output
+    from sottovoce.text import TextPipeline
+
+    kind, arguments = parse(mechanism, **_settings(settings, epsilon))
+    words = resolve(space)
+    if output_vocabulary != "all":
+        words = words.with_output(choose_output(words, output_vocabulary))
+    streamed = texts == ["-"]
+    obfuscator = Obfuscator(
+        kind(space=words, **arguments),
+        n=n,
+        release=release,
+        pipeline=TextPipeline(
+            unknown=unknown,
+            protect=protect,
+            keep=frozenset(keep or ()),
+            punctuation="drop" if drop_punctuation else "keep",
+            restore_case=restore_case,
+        ),
+        rng=seed,
+        workers=workers,
+        # Somebody typing wants each answer at once; a pipe wants speed.
+        batch_size=1 if streamed and sys.stdin.isatty() else TEXTS_AT_A_TIME,
+    )
+    source = _lines() if streamed else iter(texts)
+    show = _print_text if output == "text" else _print_json
+    last: Obfuscation | None = None
+    for last in _with_progress(obfuscator.obfuscate(source), streamed):
+        show(last)
+    if last is not None:
+        _say_what_it_means(last)
+
+
+def _settings(pairs: list[str] | None, epsilon: float | None) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for pair in pairs or ():
+        key, sign, value = pair.partition("=")
+        if not sign:
+            raise UsageError(f"--set takes key=value, as in --set t=0.5, not '{pair}'")
+        settings[key.strip()] = value.strip()
+    if epsilon is not None:
+        settings["epsilon"] = epsilon
+    return settings
+
+
+def _lines() -> Iterator[str]:
+    # Bytes that are not UTF-8 become lone surrogates: protected like any unknown word.
+    for line in sys.stdin.buffer:
+        yield line.decode("utf-8", "surrogateescape").rstrip("\r\n")
+
+
+def _with_progress(results: Iterator[Obfuscation], streamed: bool) -> Iterator[Obfuscation]:
+    """A counter on a terminal, when results go elsewhere and input is a stream."""
+    if not streamed or sys.stdout.isatty() or sys.stdin.isatty() or not sys.stderr.isatty():
+        yield from results
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} texts"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("obfuscating")
+        for result in results:
+            yield result
+            progress.advance(task)
+
+
+def _print_text(result: Obfuscation) -> None:
+    for variant in result.variants:
+        _write(variant)
+
+
+def _print_json(result: Obfuscation) -> None:
+    _write(json.dumps(result.to_dict(), ensure_ascii=False))
+
+
+def _write(line: str) -> None:
+    # Only the owner's own JSON can hold what is not valid UTF-8: his original text.
+    sys.stdout.buffer.write(line.encode("utf-8", "backslashreplace") + b"\n")
+    sys.stdout.flush()
+
+
+def _say_what_it_means(result: Obfuscation) -> None:
+    """One honest sentence, for people only."""
+    if result.seeded:
+        typer.secho("seeded: reproducible, for experiments only", fg="yellow", err=True)
+    if not sys.stderr.isatty():
+        return
+    typer.secho(f"\n{result.mechanism}: {result.guarantee.sentence}", dim=True, err=True)
+    if result.spent is not None:
+        typer.secho(
+            f"Spent on this text: {result.spent:g} nats per unit of distance "
+            f"({len(result.variants)} variants, {result.release}).",
+            dim=True,
+            err=True,
+        )
+    for caveat in result.guarantee.caveats:
+        typer.secho(f"  - {caveat}", dim=True, err=True)

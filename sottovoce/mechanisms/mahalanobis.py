@@ -1,0 +1,94 @@
+"""The Mahalanobis mechanism of Xu et al. (PrivateNLP 2020): noise shaped like the vocabulary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from sottovoce.guarantees import Guarantee
+from sottovoce.mechanisms.base import parameter, require
+from sottovoce.mechanisms.noise import NOISE_CAVEATS, NoiseMechanism, spherical_noise
+from sottovoce.mechanisms.registry import register
+from sottovoce.randomness import Draws
+from sottovoce.types import Float64Array
+
+NOT_EUCLIDEAN = (
+    "the metric is not Euclidean: per unit of Euclidean distance the bound is epsilon divided by "
+    "the square root of the shape's smallest eigenvalue, so do not compare epsilons with cmp's"
+)
+RENORMALISED = (
+    "compat reproduces noise as published code draws it, re-normalised to Euclidean length; its "
+    "log-ratio does not vanish as two words come closer, so no metric guarantee holds"
+)
+
+
+@register
+@dataclass(frozen=True, repr=False, eq=False)
+class Mahalanobis(NoiseMechanism):
+    """Noise of density proportional to exp(-epsilon |x|_M), then the Euclidean nearest word.
+
+    |x|_M^2 = x' S^-1 x with S = lambda * covariance + (1 - lambda) * identity, the covariance of
+    the space's vectors scaled to mean variance 1. lambda = 0 is CMP.
+    """
+
+    name: ClassVar[str] = "mahalanobis"
+    summary: ClassVar[str] = "like cmp, with noise shaped like the vocabulary's spread"
+    paper: ClassVar[str] = (
+        "Xu, Aggarwal, Feyisetan, Teissier: A Differentially Private Text Perturbation Method "
+        "Using a Regularized Mahalanobis Metric, PrivateNLP 2020"
+    )
+
+    lambda_: float = parameter(0.2, "how much the noise follows the vocabulary's shape, 0 to 1")
+    compat: Literal["none", "pypantera"] = parameter(
+        "none", "'pypantera' re-normalises the noise as public code does (no guarantee)"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 <= self.lambda_ <= 1, f"lambda must be between 0 and 1, got {self.lambda_}")
+
+    @cached_property
+    def shape(self) -> Float64Array:
+        """S, the matrix of the Mahalanobis norm."""
+        return self.lambda_ * self.space.covariance + (1 - self.lambda_) * np.eye(
+            self.space.dimension
+        )
+
+    @cached_property
+    def root(self) -> Float64Array:
+        """The symmetric square root of S."""
+        values, vectors = np.linalg.eigh(self.shape)
+        return np.asarray((vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T)
+
+    def noise(self, draws: Draws) -> Float64Array:
+        """Spherical noise, stretched by the root of S."""
+        round_noise = spherical_noise(draws, self.space.dimension, self.epsilon)
+        shaped = draws.times(round_noise, self.root)
+        if self.compat == "pypantera":
+            shaped *= np.sqrt(
+                (round_noise**2).sum(axis=1, keepdims=True) / (shaped**2).sum(axis=1, keepdims=True)
+            )
+        return shaped
+
+    @property
+    def noise_guarantee(self) -> Guarantee:
+        """Metric privacy in the Mahalanobis distance; none for the compat noise."""
+        if self.compat != "none":
+            return Guarantee("none", None, caveats=(RENORMALISED, *NOISE_CAVEATS))
+        return Guarantee(
+            "metric",
+            self.epsilon,
+            f"mahalanobis(lambda={self.lambda_:g})",
+            caveats=(NOT_EUCLIDEAN, *NOISE_CAVEATS),
+        )
+
+    def facts(self) -> dict[str, float]:
+        """The bound per unit of Euclidean distance on this space."""
+        if self.compat != "none":
+            return {}
+        smallest = float(np.linalg.eigvalsh(self.shape)[0])
+        bound = self.epsilon / np.sqrt(smallest) if smallest > 0 else np.inf
+        return {"epsilon per unit of Euclidean distance": float(bound)}

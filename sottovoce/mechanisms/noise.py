@@ -1,0 +1,81 @@
+"""Noise mechanisms: move a word's vector by random noise, release a word near where it lands."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from sottovoce.guarantees import FIXED_LENGTH, MANY_RELEASES, WORD_BY_WORD, Guarantee
+from sottovoce.mechanisms.base import WordMechanism, require
+from sottovoce.randomness import Draws
+from sottovoce.types import Float32Array, Float64Array, IntArray
+
+NOISE_CAVEATS = (WORD_BY_WORD, FIXED_LENGTH, MANY_RELEASES)
+
+
+def spherical_noise(draws: Draws, dimension: int, epsilon: float) -> Float64Array:
+    """Noise of density proportional to exp(-epsilon |x|): uniform direction, Gamma radius."""
+    direction = draws.normal(dimension)
+    direction /= np.sqrt((direction * direction).sum(axis=1, keepdims=True))
+    direction *= draws.gamma(dimension)[:, None] / epsilon
+    return direction
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class NoiseMechanism(WordMechanism):
+    """z = vector of the word + noise; everything after z must look at z alone.
+
+    That is what makes the release post-processing of the noisy point, and so what carries the
+    guarantee of the noise over to the words.
+    """
+
+    @abstractmethod
+    def noise(self, draws: Draws) -> Float64Array:
+        """One noise vector for each row of ``draws``."""
+
+    @property
+    @abstractmethod
+    def noise_guarantee(self) -> Guarantee:
+        """What the noise promises."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise of the noise: the rest is post-processing."""
+        return self.noise_guarantee
+
+    def perturb(self, ids: IntArray, draws: Draws) -> Float32Array:
+        """The noisy points z of words."""
+        points = self.noise(draws)
+        points += self.space.vectors[ids]
+        return points.astype(np.float32)
+
+    def draw(self, ids: IntArray, draws: Draws) -> IntArray:
+        """One substitute for each id."""
+        return self.settle(self.perturb(ids, draws), draws)
+
+    def settle(self, points: Float32Array, draws: Draws) -> IntArray:
+        """The word released for each noisy point: the nearest one."""
+        return self.near(points, 1)[0][:, 0]
+
+    def draw_once(self, ids: IntArray, k: int, draws: Draws) -> IntArray:
+        """``k`` distinct substitutes for each id, read off a single noisy point, (len(ids), k).
+
+        However large ``k``, this costs one release.
+        """
+        require(
+            1 <= k <= len(self.space.output),
+            f"release 'once' reads {k} different words off one point, but the output vocabulary "
+            f"has {len(self.space.output)}: ask for fewer variants",
+        )
+        return self.settle_many(self.perturb(ids, draws), k, draws)
+
+    def settle_many(self, points: Float32Array, k: int, draws: Draws) -> IntArray:
+        """``k`` distinct words for each noisy point: the nearest ones."""
+        return self.near(points, k)[0]
+
+    def near(self, points: Float32Array, k: int) -> tuple[IntArray, Float64Array]:
+        """Ids and distances of the ``k`` words of the output vocabulary nearest to each point."""
+        positions, distances = self.space.nearest_output.top(points, k)
+        return self.space.output.ids[positions], distances

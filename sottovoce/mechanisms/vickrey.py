@@ -1,0 +1,142 @@
+"""The Vickrey mechanisms of Xu et al. (2021): sometimes the second nearest word wins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from sottovoce.guarantees import Guarantee
+from sottovoce.mechanisms.base import parameter, require
+from sottovoce.mechanisms.cmp import CMP
+from sottovoce.mechanisms.mahalanobis import Mahalanobis
+from sottovoce.mechanisms.noise import NoiseMechanism
+from sottovoce.mechanisms.registry import register
+from sottovoce.randomness import Draws
+from sottovoce.types import Float32Array, Float64Array, IntArray
+
+PAPER = (
+    "Xu, Aggarwal, Feyisetan, Teissier: On a Utilitarian Approach to Privacy Preserving Text "
+    "Generation, PrivateNLP 2021"
+)
+NO_MORE_PRIVATE = (
+    "choosing among the nearest words adds no formal privacy to the noise; it trades relevance for "
+    "fewer unchanged words, which come back as epsilon grows"
+)
+
+
+def rational_law(distances: Float64Array, weights: Float64Array) -> Float64Array:
+    """p_i proportional to a_i / d_i; for a = (1 - t, t) the paper's formula.
+
+    Where distances are zero the limit is taken: those words share the probability by weight.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds = np.where(weights > 0, weights / distances, 0.0)
+    certain = np.isinf(odds)
+    odds = np.where(certain.any(axis=1, keepdims=True), np.where(certain, weights, 0.0), odds)
+    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+
+def exponential_law(distances: Float64Array, rates: Float64Array) -> Float64Array:
+    """p_i proportional to exp(-t_i d_i)."""
+    exponents = -rates * distances
+    odds = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Vickrey(NoiseMechanism):
+    """Releases one of the k words nearest to the noisy point, by a law of their distances to it.
+
+    The law sees the noisy point only, never the input word: that would void the guarantee.
+    """
+
+    paper: ClassVar[str] = PAPER
+
+    t: float = parameter(0.75, "weight of the second nearest word, 0 (as without) to 1 (always)")
+    law: Literal["rational", "exponential"] = parameter(
+        "rational", "p ~ weight / distance, or p ~ exp(-weight * distance)"
+    )
+    weights: tuple[float, ...] = parameter(
+        (), "weights of the k nearest words, for example 0.2/0.5/0.3; replaces t"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 <= self.t <= 1, f"t must be between 0 and 1, got {self.t}")
+        require(
+            self.law == "rational" or len(self.weights) > 1,
+            "law=exponential needs weights, one rate for each candidate, for example weights=1/0",
+        )
+        require(
+            all(np.isfinite(w) and w >= 0 for w in self.weights) and len(self.weights) != 1,
+            "weights must be two or more numbers, none of them negative",
+        )
+        require(
+            self.law == "exponential" or not self.weights or sum(self.weights) > 0,
+            "at least one weight must be positive",
+        )
+        require(
+            self.candidates <= len(self.space.output),
+            f"vickrey chooses among {self.candidates} words, but the output vocabulary has only "
+            f"{len(self.space.output)}",
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise of the noise: the choice is post-processing."""
+        return self.noise_guarantee.with_caveats(NO_MORE_PRIVATE)
+
+    @property
+    def candidates(self) -> int:
+        """How many nearest words compete."""
+        return len(self.weights) or 2
+
+    @cached_property
+    def _weights(self) -> Float64Array:
+        return np.asarray(self.weights or (1 - self.t, self.t), dtype=np.float64)
+
+    def probabilities(self, distances: Float64Array) -> Float64Array:
+        """The chance of each candidate, given the distances (nearest first) to the noisy point."""
+        law = rational_law if self.law == "rational" else exponential_law
+        return law(np.asarray(distances, dtype=np.float64), self._weights)
+
+    def settle(self, points: Float32Array, draws: Draws) -> IntArray:
+        """One of the nearest words of each point."""
+        ids, distances = self.near(points, self.candidates)
+        return ids[np.arange(len(ids)), self._winner(distances, draws)]
+
+    def settle_many(self, points: Float32Array, k: int, draws: Draws) -> IntArray:
+        """The winner first, then the nearest others; with k = 1 the mechanism itself."""
+        ids, distances = self.near(points, max(k, self.candidates))
+        winner = self._winner(distances[:, : self.candidates], draws)
+        place = np.arange(ids.shape[1])[None, :]
+        order = np.argsort(np.where(place == winner[:, None], -1, place), axis=1, kind="stable")
+        return np.take_along_axis(ids, order, axis=1)[:, :k]
+
+    def _winner(self, distances: Float64Array, draws: Draws) -> IntArray:
+        cumulated = np.cumsum(self.probabilities(distances), axis=1)
+        beaten = draws.uniform()[:, None] * cumulated[:, -1:] >= cumulated
+        return np.asarray(np.minimum(beaten.sum(axis=1), self.candidates - 1))
+
+
+@register
+@dataclass(frozen=True, repr=False, eq=False)
+class VickreyCMP(Vickrey, CMP):
+    """Vickrey's choice after CMP's noise."""
+
+    name: ClassVar[str] = "vickrey-cmp"
+    summary: ClassVar[str] = "cmp's noise, then a draw between the two nearest words"
+    paper: ClassVar[str] = PAPER
+
+
+@register
+@dataclass(frozen=True, repr=False, eq=False)
+class VickreyMahalanobis(Vickrey, Mahalanobis):
+    """Vickrey's choice after Mahalanobis noise."""
+
+    name: ClassVar[str] = "vickrey-mahalanobis"
+    summary: ClassVar[str] = "mahalanobis noise, then a draw between the two nearest words"
+    paper: ClassVar[str] = PAPER

@@ -1,0 +1,1 @@
+"""Word spaces: words, vectors, distances. This room knows nothing of privacy."""

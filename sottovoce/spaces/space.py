@@ -1,0 +1,287 @@
+"""WordSpace: words, their vectors, and the words that may be released."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sottovoce.errors import SpaceError, UsageError
+from sottovoce.spaces import store
+from sottovoce.spaces.nearest import Nearest
+from sottovoce.types import Float32Array, Float64Array, IntArray
+
+UNKNOWN = -1
+
+
+@dataclass(frozen=True)
+class OutputVocabulary:
+    """The words a mechanism may release: a public choice, made without the private text."""
+
+    name: str
+    ids: IntArray
+
+    def __post_init__(self) -> None:
+        ids = np.unique(np.asarray(self.ids, dtype=np.int64))
+        if not len(ids):
+            raise UsageError(
+                f"the output vocabulary '{self.name}' shares no word with the space: nothing could "
+                "ever be released. Choose another with --output-vocabulary, or 'all'."
+            )
+        ids.setflags(write=False)
+        object.__setattr__(self, "ids", ids)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class WordSpace:
+    """An immutable set of words with float32 vectors, mapped from disk or held in memory.
+
+    Ids are positions, 0 to ``size - 1``; ``UNKNOWN`` (-1) stands for a word the space lacks.
+    A space opened from a folder pickles as that folder's path and hash, so sending a
+    mechanism to a worker process costs a few hundred bytes.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        folded: Float32Array,
+        words: bytes | np.memmap[Any, np.dtype[np.uint8]],
+        offsets: NDArray[np.int64],
+        table: NDArray[np.int32],
+        sha256: str | None = None,
+        source: dict[str, str] | None = None,
+        folder: Path | None = None,
+        output: OutputVocabulary | None = None,
+    ) -> None:
+        self.name = name
+        self.source = source or {}
+        self.folder = folder
+        self._folded, self._words, self._offsets, self._table = folded, words, offsets, table
+        self._sha256 = sha256
+        self._output = output
+        self._folded.setflags(write=False)
+
+    @classmethod
+    def open(cls, folder: Path | str) -> WordSpace:
+        """Map a converted space; nothing is read until it is needed."""
+        folder = Path(folder)
+        try:
+            description = json.loads((folder / store.DESCRIPTION).read_text())
+            if description["layout"] != store.LAYOUT:
+                raise SpaceError(
+                    f"the space in {folder} has layout {description['layout']}, this version reads "
+                    f"{store.LAYOUT}: add or import it again"
+                )
+            space = cls(
+                name=description["name"],
+                folded=np.load(folder / store.VECTORS, mmap_mode="r"),
+                words=np.memmap(folder / store.WORDS, dtype=np.uint8, mode="r"),
+                offsets=np.load(folder / store.OFFSETS, mmap_mode="r"),
+                table=np.load(folder / store.TABLE, mmap_mode="r"),
+                sha256=description["sha256"],
+                source=description["source"],
+                folder=folder.resolve(),
+            )
+            shape = (description["size"], description["dimension"] + 1)
+        except FileNotFoundError:
+            raise SpaceError(
+                f"no word space in {folder}: see 'sottovoce spaces list', or add the default one "
+                "with 'sottovoce spaces add default'"
+            ) from None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise SpaceError(
+                f"the word space in {folder} is damaged ({type(error).__name__}): remove the "
+                "folder and add or import the space again"
+            ) from None
+        if (
+            space._folded.shape != shape
+            or len(space._offsets) != shape[0] + 1
+            or len(space._words) != space._offsets[-1]
+        ):
+            raise SpaceError(
+                f"the word space in {folder} is damaged (sizes disagree): remove the folder and "
+                "add or import the space again"
+            )
+        return space
+
+    @classmethod
+    def from_arrays(
+        cls, words: Sequence[str], vectors: ArrayLike, name: str = "in memory"
+    ) -> WordSpace:
+        """A space held in memory, for experiments and tests."""
+        array = np.asarray(vectors, dtype=np.float32)
+        if array.ndim != 2 or len(array) != len(words) or not array.size:
+            raise UsageError(f"{len(words)} words need as many vectors, got shape {array.shape}")
+        if len(set(words)) != len(words):
+            raise UsageError("the words of a space must differ from each other")
+        if not np.isfinite(array).all():
+            raise UsageError("vectors must be finite")
+        encoded = [word.encode("utf-8") for word in words]
+        return cls(
+            name=name,
+            folded=store.with_half_norms(array),
+            words=b"".join(encoded),
+            offsets=np.cumsum([0, *map(len, encoded)], dtype=np.int64),
+            table=store.hash_table(store.word_hashes(words)),
+        )
+
+    # What it holds
+
+    @property
+    def size(self) -> int:
+        """How many words there are."""
+        return len(self._folded)
+
+    @property
+    def dimension(self) -> int:
+        """The length of a vector."""
+        return int(self._folded.shape[1]) - 1
+
+    @property
+    def vectors(self) -> Float32Array:
+        """All vectors, (size, dimension), read-only."""
+        return self._folded[:, :-1]
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of words and vectors; output vocabularies do not change it."""
+        if self._sha256 is not None:
+            return self._sha256
+        return store.content_hash(
+            bytes(self._words), np.asarray(self._offsets), store.row_blocks(self._folded)
+        )
+
+    def word(self, position: int) -> str:
+        """The word with this id."""
+        if not 0 <= position < self.size:
+            raise IndexError(f"word id {position} is not in 0..{self.size - 1}")
+        start, end = self._offsets[position], self._offsets[position + 1]
+        return bytes(self._words[start:end]).decode("utf-8")
+
+    def words(self, ids: IntArray | Sequence[int]) -> list[str]:
+        """The words with these ids; each distinct id is decoded once."""
+        distinct, inverse = np.unique(np.asarray(ids, dtype=np.int64), return_inverse=True)
+        if len(distinct) and not 0 <= distinct[0] <= distinct[-1] < self.size:
+            raise IndexError(f"word ids must be in 0..{self.size - 1}")
+        text, bounds = memoryview(cast("bytes", self._words)), self._offsets
+        spans = zip(bounds[distinct].tolist(), bounds[distinct + 1].tolist(), strict=True)
+        decoded = [str(text[start:end], "utf-8") for start, end in spans]
+        return [decoded[position] for position in inverse.ravel().tolist()]
+
+    def id(self, word: str) -> int:
+        """The id of a word, or ``UNKNOWN``."""
+        encoded = word.encode("utf-8", "surrogatepass")
+        mask = len(self._table) - 1
+        slot = store.word_hash(word) & mask
+        while (position := int(self._table[slot])) != store.EMPTY_SLOT:
+            start, end = self._offsets[position], self._offsets[position + 1]
+            if end - start == len(encoded) and bytes(self._words[start:end]) == encoded:
+                return position
+            slot = (slot + 1) & mask
+        return UNKNOWN
+
+    def ids(self, words: Sequence[str]) -> IntArray:
+        """The ids of words, ``UNKNOWN`` where the space lacks one."""
+        return np.fromiter((self.id(word) for word in words), dtype=np.int64, count=len(words))
+
+    def __contains__(self, word: str) -> bool:
+        return self.id(word) != UNKNOWN
+
+    def __len__(self) -> int:
+        return self.size
+
+    # What may leave
+
+    @property
+    def output(self) -> OutputVocabulary:
+        """The words that may be released; all of them unless chosen otherwise."""
+        if self._output is None:
+            self._output = OutputVocabulary("all", np.arange(self.size, dtype=np.int64))
+        return self._output
+
+    def with_output(self, output: OutputVocabulary) -> WordSpace:
+        """The same space, releasing only the words of ``output``."""
+        if output.ids[-1] >= self.size or output.ids[0] < 0:
+            raise UsageError(f"the output vocabulary '{output.name}' has ids outside the space")
+        return WordSpace(
+            name=self.name,
+            folded=self._folded,
+            words=self._words,
+            offsets=self._offsets,
+            table=self._table,
+            sha256=self._sha256,
+            source=self.source,
+            folder=self.folder,
+            output=output,
+        )
+
+    @cached_property
+    def nearest_output(self) -> Nearest:
+        """Exact Euclidean search over the output vocabulary (answers positions in it)."""
+        everything = len(self.output) == self.size
+        folded = self._folded if everything else self._folded[self.output.ids]
+        return Nearest.from_folded(folded)
+
+    # Geometry that mechanisms need
+
+    @cached_property
+    def covariance(self) -> Float64Array:
+        """Sample covariance of the vectors, scaled to mean variance 1 (section 3 of Xu et al.)."""
+        mean = np.zeros(self.dimension)
+        for block in store.row_blocks(self._folded):
+            mean += block[:, :-1].sum(axis=0, dtype=np.float64)
+        mean /= self.size
+        total = np.zeros((self.dimension, self.dimension))
+        for block in store.row_blocks(self._folded):
+            centred = block[:, :-1].astype(np.float64) - mean
+            total += centred.T @ centred
+        spread = np.trace(total) / self.dimension
+        if not spread > 0:
+            raise UsageError("the words of this space all have the same vector: it has no shape")
+        return np.asarray(total / spread)
+
+    # Identity
+
+    def __repr__(self) -> str:
+        released = "" if self._output is None else f", output={self.output.name!r}"
+        return f"WordSpace({self.name!r}, {self.size} x {self.dimension}{released})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.folder is not None:
+            return _reopen, (self.folder, self.sha256, self._output)
+        state = {
+            "name": self.name,
+            "folded": np.asarray(self._folded),
+            "words": bytes(self._words),
+            "offsets": np.asarray(self._offsets),
+            "table": np.asarray(self._table),
+            "source": self.source,
+            "output": self._output,
+        }
+        return _rebuild, (state,)
+
+
+def _reopen(folder: Path, sha256: str, output: OutputVocabulary | None) -> WordSpace:
+    space = open_cached(folder)
+    if space.sha256 != sha256:
+        raise SpaceError(f"the word space in {folder} changed since this object was made")
+    return space if output is None else space.with_output(output)
+
+
+def _rebuild(state: dict[str, Any]) -> WordSpace:
+    return WordSpace(**state)
+
+
+@lru_cache(maxsize=8)
+def open_cached(folder: Path) -> WordSpace:
+    """One mapped space per folder and process, however many mechanisms use it."""
+    return WordSpace.open(folder)

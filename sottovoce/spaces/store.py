@@ -1,0 +1,224 @@
+"""A word space on disk: the layout, and a writer that streams and commits atomically.
+
+A space is a folder::
+
+    space.json    name, size, dimension, content hash, where it came from
+    vectors.npy   float32 (size, dimension + 1); the last column is -|w|^2 / 2
+    words.bin     the words, UTF-8, one after the other
+    offsets.npy   int64 (size + 1); word i is words.bin[offsets[i]:offsets[i + 1]]
+    table.npy     int32 hash table, open addressing: word -> id without building a dict
+
+The extra column turns "nearest by Euclidean distance" into one matrix product
+(argmin |z - w| = argmax z.w - |w|^2 / 2), so the kernel works on the mapped file as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from sottovoce.errors import SpaceError
+from sottovoce.types import Float32Array, FloatArray
+
+LAYOUT = 1
+DESCRIPTION, VECTORS, WORDS, OFFSETS, TABLE = (
+    "space.json",
+    "vectors.npy",
+    "words.bin",
+    "offsets.npy",
+    "table.npy",
+)
+EMPTY_SLOT = -1
+
+
+class DuplicateWordError(SpaceError):
+    """The same word was appended twice; ``first`` and ``second`` are its two ids."""
+
+    def __init__(self, first: int, second: int) -> None:
+        super().__init__(f"entries {first} and {second} are the same word")
+        self.first, self.second = first, second
+
+
+def word_hash(word: str) -> int:
+    """A stable 64-bit hash of a word."""
+    encoded = word.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest(), "little")
+
+
+def word_hashes(words: Iterable[str]) -> NDArray[np.uint64]:
+    """The hashes of many words."""
+    return np.fromiter((word_hash(word) for word in words), dtype=np.uint64)
+
+
+def hash_table(hashes: NDArray[np.uint64]) -> NDArray[np.int32]:
+    """An open-addressing table (linear probing, at most half full) from hash to position."""
+    size = 1 << max(1, int(2 * len(hashes)).bit_length())
+    table = np.full(size, EMPTY_SLOT, dtype=np.int32)
+    slots = (hashes & np.uint64(size - 1)).astype(np.int64)
+    pending = np.arange(len(hashes), dtype=np.int32)
+    while len(pending):
+        # Of those that want the same free slot the first gets it; the others move on by one.
+        wanted, first = np.unique(slots[pending], return_index=True)
+        free = table[wanted] == EMPTY_SLOT
+        table[wanted[free]] = pending[first[free]]
+        placed = table[slots[pending]] == pending
+        pending = pending[~placed]
+        slots[pending] = (slots[pending] + 1) & (size - 1)
+    return table
+
+
+def with_half_norms(vectors: FloatArray) -> Float32Array:
+    """The vectors with -|w|^2 / 2 as one more column."""
+    folded = np.empty((len(vectors), vectors.shape[1] + 1), dtype=np.float32)
+    folded[:, :-1] = vectors
+    exact = folded[:, :-1].astype(np.float64)
+    folded[:, -1] = -0.5 * np.einsum("ij,ij->i", exact, exact)
+    return folded
+
+
+def content_hash(words: bytes, offsets: NDArray[np.int64], folded: Iterable[Float32Array]) -> str:
+    """What identifies a space: its words and vectors, in order, nothing else."""
+    digest = hashlib.sha256(b"sottovoce word space 1\n")
+    digest.update(offsets.astype("<i8").tobytes())
+    digest.update(words)
+    for block in folded:
+        digest.update(np.ascontiguousarray(block[:, :-1], dtype="<f4").tobytes())
+    return digest.hexdigest()
+
+
+def row_blocks(array: Float32Array, rows: int = 16384) -> Iterable[Float32Array]:
+    """The rows of a (mapped) array, a block at a time."""
+    for start in range(0, len(array), rows):
+        yield array[start : start + rows]
+
+
+def stored_blocks(vectors: Path, rows: int = 16384) -> Iterable[Float32Array]:
+    """The rows of a stored array, read rather than mapped, so that memory stays small."""
+    with vectors.open("rb") as file:
+        npy.read_magic(file)
+        (size, width), _, dtype = npy.read_array_header_1_0(file)
+        for start in range(0, size, rows):
+            count = min(rows, size - start)
+            yield np.fromfile(file, dtype, count * width).reshape(count, width)
+
+
+class SpaceWriter:
+    """Writes a space block by block; it appears under its final name only when complete.
+
+    Use as a context manager; leaving it without :meth:`commit` removes every trace.
+    """
+
+    def __init__(
+        self, folder: Path, *, name: str, dimension: int, source: Mapping[str, str] | None = None
+    ) -> None:
+        if dimension < 1:
+            raise SpaceError("a word space needs vectors of at least one dimension")
+        self.folder, self.name, self.dimension = Path(folder), name, dimension
+        self.source = dict(source or {})
+        self.size = 0
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        self._scratch = Path(tempfile.mkdtemp(prefix=".writing-", dir=self.folder.parent))
+        self._words = (self._scratch / WORDS).open("wb")
+        self._rows = (self._scratch / VECTORS).open("wb")
+        self._write_header()
+        self._lengths: list[NDArray[np.int64]] = []
+        self._hashes: list[NDArray[np.uint64]] = []
+
+    def __enter__(self) -> SpaceWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._words.close()
+        self._rows.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def append(self, words: Sequence[str], vectors: FloatArray) -> None:
+        """Add words with their vectors, shape (len(words), dimension), all finite."""
+        if vectors.shape != (len(words), self.dimension):
+            raise SpaceError(
+                f"expected vectors of shape {(len(words), self.dimension)}, got {vectors.shape}"
+            )
+        folded = with_half_norms(vectors)
+        if not np.isfinite(folded).all():
+            raise SpaceError("a vector holds a value that is not finite in float32")
+        encoded = [word.encode("utf-8") for word in words]
+        self._words.write(b"".join(encoded))
+        self._rows.write(folded.tobytes())
+        self._lengths.append(np.fromiter((len(word) for word in encoded), dtype=np.int64))
+        self._hashes.append(word_hashes(words))
+        self.size += len(words)
+
+    def commit(self) -> Path:
+        """Finish the files and move them into place; an earlier space of that name is replaced."""
+        if not self.size:
+            raise SpaceError("a word space needs at least one word")
+        self._write_header()
+        self._words.close()
+        self._rows.close()
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(self._lengths))])
+        np.save(self._scratch / OFFSETS, offsets)
+        words = (self._scratch / WORDS).read_bytes()
+        hashes = np.concatenate(self._hashes)
+        self._refuse_duplicates(hashes, words, offsets)
+        np.save(self._scratch / TABLE, hash_table(hashes))
+        description = {
+            "layout": LAYOUT,
+            "name": self.name,
+            "size": self.size,
+            "dimension": self.dimension,
+            "sha256": content_hash(words, offsets, stored_blocks(self._scratch / VECTORS)),
+            "source": self.source,
+        }
+        (self._scratch / DESCRIPTION).write_text(json.dumps(description, indent=2) + "\n")
+        self._move_into_place()
+        return self.folder
+
+    @staticmethod
+    def _refuse_duplicates(
+        hashes: NDArray[np.uint64], words: bytes, offsets: NDArray[np.int64]
+    ) -> None:
+        order = np.argsort(hashes, kind="stable")
+        same = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
+        clashes = [
+            (int(second), int(first))
+            for first, second in zip(order[same], order[same + 1], strict=True)
+            if words[offsets[first] : offsets[first + 1]]
+            == words[offsets[second] : offsets[second + 1]]
+        ]
+        if clashes:
+            second, first = min(clashes)
+            raise DuplicateWordError(first, second)
+
+    def _write_header(self) -> None:
+        """Write the header of the vectors; it is padded, so it can be corrected in place."""
+        self._rows.seek(0)
+        npy.write_array_header_1_0(
+            self._rows,
+            {
+                "descr": npy.dtype_to_descr(np.dtype("<f4")),
+                "fortran_order": False,
+                "shape": (self.size, self.dimension + 1),
+            },
+        )
+
+    def _move_into_place(self) -> None:
+        retired = self.folder.parent / f".retired-{os.getpid()}-{self.folder.name}"
+        if self.folder.exists():
+            self.folder.rename(retired)
+        self._scratch.rename(self.folder)
+        shutil.rmtree(retired, ignore_errors=True)

@@ -1,0 +1,86 @@
+"""The scan on a GPU, through torch: same candidates, so the same answers as on the CPU."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sottovoce.errors import SottovoceError
+from sottovoce.spaces.nearest import (
+    MANY_CANDIDATES,
+    Candidates,
+    TooManyCandidatesError,
+    accumulated_error,
+)
+from sottovoce.types import Float32Array
+
+if TYPE_CHECKING:
+    import torch
+
+SCORES_ON_DEVICE = 1 << 26
+"""Scores held at a time on the device (256 MiB)."""
+
+
+def gpu_present() -> bool:
+    """Whether a CUDA device can be used; torch is imported only where a driver shows one."""
+    if not Path("/dev/nvidiactl").exists() or importlib.util.find_spec("torch") is None:
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
+class TorchScan:
+    """Blocks of float32 products on ``device``; only candidates travel back."""
+
+    def __init__(self, operand: Float32Array, device: str = "cuda") -> None:
+        try:
+            import torch
+        except ImportError:
+            raise SottovoceError(
+                f"device '{device}' needs torch: pip install 'sottovoce[gpu]', or use device 'cpu'"
+            ) from None
+        self.torch = torch
+        self.device = torch.device(device)
+        self.operand = torch.from_numpy(np.array(operand)).to(self.device)
+        self.relative_error = accumulated_error(operand.shape[1])
+
+    def scan(self, queries: Float32Array, slack: Float32Array, k: int) -> Candidates:
+        """Scan all words for one block of queries."""
+        torch = self.torch
+        points = torch.from_numpy(queries).to(self.device)
+        room = torch.from_numpy(slack).to(self.device)
+        best = torch.full((len(queries), k), -torch.inf, device=self.device)
+        found: list[Candidates] = []
+        pending = 0
+        width = max(k, SCORES_ON_DEVICE // max(1, len(queries)))
+        for start in range(0, len(self.operand), width):
+            scores = self._products(points, self.operand[start : start + width])
+            here = scores.topk(min(k, scores.shape[1]), dim=1).values
+            best = torch.cat([best, here], dim=1).topk(k, dim=1).values
+            near = scores >= (best[:, -1] - room)[:, None]
+            rows, columns = near.nonzero(as_tuple=True)
+            pending += len(rows)
+            if pending > MANY_CANDIDATES and len(queries) > 1:
+                raise TooManyCandidatesError
+            found.append(
+                Candidates(
+                    rows.cpu().numpy(),
+                    (columns + start).cpu().numpy(),
+                    scores[rows, columns].cpu().numpy(),
+                )
+            )
+        floor = (best[:, -1] - room).cpu().numpy()
+        return Candidates.join(found).above(floor)
+
+    def _products(self, points: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
+        """Full float32 products: the error bound does not allow for TF32."""
+        matmul = self.torch.backends.cuda.matmul
+        allowed, matmul.allow_tf32 = matmul.allow_tf32, False
+        try:
+            return points @ block.T
+        finally:
+            matmul.allow_tf32 = allowed

@@ -1,0 +1,103 @@
+"""Output vocabularies: which words may be released, chosen in public, without any private text."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.spaces.space import OutputVocabulary, WordSpace
+from sottovoce.types import IntArray
+
+CHOICES = ("all", "clean", "dictionary", "language:CODE", "file:PATH")
+ENGLISH = "en"
+WORDS_OF_ONE_LETTER = frozenset({"a", "i"})
+
+
+@dataclass(frozen=True)
+class WordList:
+    """The words of a user's list that a space has, and how many it lacks."""
+
+    ids: IntArray
+    missing: int
+
+
+def choose_output(space: WordSpace, choice: str) -> OutputVocabulary:
+    """Choose the words of a space that may be released.
+
+    ``all``; ``clean``: lower-case words of letters only; ``language:CODE``: clean words of that
+    language's frequency dictionary, and ``dictionary`` the English ones; ``file:PATH``: a list of
+    your own, one word a line.
+    """
+    return OutputVocabulary(choice, admitted(space, choice))
+
+
+def admitted(space: WordSpace, choice: str) -> IntArray:
+    """Find the ids of the words that a choice admits; there may be none."""
+    kind, _, detail = choice.partition(":")
+    match kind, detail:
+        case "all", "":
+            return np.arange(space.size, dtype=np.int64)
+        case "clean", "":
+            return _those(space, is_clean)
+        case "dictionary", "":
+            return _of_language(space, ENGLISH)
+        case "language", code if code:
+            return _of_language(space, code)
+        case "file", path if path:
+            return read_word_list(space, path).ids
+    raise UsageError(f"unknown output vocabulary '{choice}': use {', '.join(CHOICES)}")
+
+
+def is_clean(word: str) -> bool:
+    """Whether a word is all letters, lower-case, and not a stray letter."""
+    if len(word) < 2:
+        return word in WORDS_OF_ONE_LETTER
+    return word == word.lower() and (word.isalpha() or _letters_and_marks(word))
+
+
+def _letters_and_marks(word: str) -> bool:
+    """Whether letters carry marks of their own, as in most scripts of India."""
+    return not word.isascii() and all(unicodedata.category(sign)[0] in "LM" for sign in word)
+
+
+def read_word_list(space: WordSpace, path: str) -> WordList:
+    """Read a list of words to release, one a line, in UTF-8."""
+    try:
+        lines = Path(path).expanduser().read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise UsageError(f"cannot read the word list {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"the word list {path} is not UTF-8 text: convert it first") from None
+    listed = {word for line in lines if (word := line.strip())}
+    ids = _those(space, listed.__contains__)
+    return WordList(ids, missing=len(listed) - len(ids))
+
+
+def _of_language(space: WordSpace, code: str) -> IntArray:
+    known = _dictionary(code)
+    return _those(space, lambda word: word in known and is_clean(word))
+
+
+def _dictionary(code: str) -> Collection[str]:
+    try:
+        from spellchecker import SpellChecker
+    except ImportError:
+        raise SottovoceError(
+            "this output vocabulary needs the dictionaries of an extra: "
+            "pip install 'sottovoce[languages]' (or choose 'clean')"
+        ) from None
+    languages = sorted(SpellChecker.languages())
+    if code not in languages:
+        raise UsageError(f"no dictionary for language '{code}': use one of {', '.join(languages)}")
+    words: Collection[str] = SpellChecker(language=code).word_frequency.dictionary.keys()
+    return words
+
+
+def _those(space: WordSpace, admits: Callable[[str], bool]) -> IntArray:
+    words = space.words(np.arange(space.size, dtype=np.int64))
+    return np.flatnonzero(np.array([admits(word) for word in words], dtype=np.bool_))

@@ -1,0 +1,117 @@
+"""A text with slots: all that is left to do is to put a substitute into each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sottovoce.errors import UsageError
+from sottovoce.text.case import restore_case
+from sottovoce.text.resolve import UNKNOWN
+from sottovoce.types import BoolArray, IntArray
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many words met which fate; the numbers that may be shown."""
+
+    known: int = 0
+    uniform: int = 0
+    dropped: int = 0
+    kept_unknown: int = 0
+    kept_listed: int = 0
+    kept_unprotected: int = 0
+
+    @property
+    def kept(self) -> int:
+        """Words released in clear, for whatever reason."""
+        return self.kept_unknown + self.kept_listed + self.kept_unprotected
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class PreparedText:
+    """The slots of a text, in order, and what stands between them.
+
+    ``slots[i]`` is the id of the word at slot ``i``, or ``UNKNOWN`` where a uniform draw over the
+    output vocabulary goes; ``text[starts[i]:ends[i]]`` is the word itself. ``unknown`` and
+    ``kept`` hold distinct original words: they are for the owner of the text, not for release.
+    """
+
+    text: str
+    slots: IntArray
+    starts: IntArray
+    ends: IntArray
+    literals: tuple[str, ...]
+    unknown: tuple[str, ...]
+    kept: tuple[str, ...]
+    counts: Counts
+    restores_case: bool = False
+    releases_punctuation: bool = True
+
+    def __len__(self) -> int:
+        """How many substitutes it takes."""
+        return len(self.slots)
+
+    @cached_property
+    def uniform(self) -> BoolArray:
+        """Which slots take a uniform draw, whatever word stood there."""
+        return np.equal(self.slots, UNKNOWN)
+
+    @cached_property
+    def ids(self) -> IntArray:
+        """The ids for the mechanism, one for each slot that is not ``uniform``."""
+        return self.slots[~self.uniform]
+
+    def render(self, substitutes: Sequence[str]) -> str:
+        """Put one substitute into each slot: the text that may be released."""
+        return self.render_many([substitutes])[0]
+
+    def render_many(self, rows: Iterable[Sequence[str]]) -> list[str]:
+        """Render one text per row of substitutes."""
+        size = len(self)
+        pieces = [""] * (2 * size + 1)
+        pieces[::2] = self.literals
+        released = []
+        for row in rows:
+            if len(row) != size:
+                raise UsageError(f"the text has {size} slots, but {len(row)} substitutes came")
+            pieces[1::2] = map(restore_case, self._originals, row) if self.restores_case else row
+            released.append("".join(pieces))
+        return released
+
+    def caveats(self) -> tuple[str, ...]:
+        """Say what the mechanism's guarantee does not cover, with counts and without the words."""
+        counts = self.counts
+        marks = "punctuation, whitespace" if self.releases_punctuation else "whitespace"
+        said = [f"{marks} and the number of words are released as they are"]
+        if self.restores_case:
+            said.append("the case pattern of each word is released as it is")
+        if counts.uniform:
+            said.append(f"{_words(counts.uniform, 'unknown')} replaced by uniform draws")
+        if counts.dropped:
+            said.append(f"{_words(counts.dropped, 'unknown')} left out")
+        if counts.kept_unknown:
+            said.append(f"{_words(counts.kept_unknown, 'unknown')} kept in clear (unknown='keep')")
+        if counts.kept_listed:
+            said.append(f"{_words(counts.kept_listed)} kept in clear (keep list)")
+        if counts.kept_unprotected:
+            said.append(f"{_words(counts.kept_unprotected)} kept in clear (not protected)")
+        return tuple(said)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value}" for name, value in vars(self.counts).items() if value)
+        return f"PreparedText({shown})"
+
+    @cached_property
+    def _originals(self) -> list[str]:
+        return [
+            self.text[start:end]
+            for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True)
+        ]
+
+
+def _words(count: int, kind: str = "") -> str:
+    return f"{count} {kind + ' ' if kind else ''}word{'' if count == 1 else 's'}"

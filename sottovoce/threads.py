@@ -1,0 +1,71 @@
+"""How many threads the kernels use, and a pool that keeps BLAS from adding its own.
+
+Splitting the work over our threads, each with a single-threaded BLAS, also runs the parts
+beside the matrix product in parallel: with BLAS' own threads those would wait.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+from sottovoce.errors import UsageError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_chosen: int | None = None
+
+
+def available_cores() -> int:
+    """The cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def set_threads(count: int | None) -> None:
+    """Use ``count`` threads from now on; ``None`` means every core."""
+    global _chosen
+    if count is not None and count < 1:
+        raise UsageError(f"the number of threads must be at least 1, got {count}")
+    _chosen = count
+
+
+def threads() -> int:
+    """The number of threads in use."""
+    return _chosen or available_cores()
+
+
+def parallel_map(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """``[work(item) for item in items]`` on the pool, with BLAS held to one thread each."""
+    with _single_threaded_blas():
+        if len(items) == 1 or threads() == 1:
+            return [work(item) for item in items]
+        return list(_pool(threads()).map(work, items))
+
+
+@contextmanager
+def _single_threaded_blas() -> Iterator[None]:
+    with _controller().limit(limits=1, user_api="blas"):
+        yield
+
+
+@lru_cache(maxsize=1)
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@lru_cache(maxsize=1)
+def _pool(size: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(size, thread_name_prefix="sottovoce")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)

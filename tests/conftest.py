@@ -1,0 +1,49 @@
+"""Spaces that tests share. The default one is real; where it is missing, tests say so."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+from sottovoce.errors import SpaceError
+from sottovoce.spaces.sources import resolve
+from sottovoce.spaces.space import WordSpace
+from sottovoce.testing import toy_space
+
+settings.register_profile(
+    "tests", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("tests")
+
+
+@pytest.fixture(scope="session")
+def toy() -> WordSpace:
+    return toy_space()
+
+
+@pytest.fixture(scope="session")
+def default_space() -> WordSpace:
+    try:
+        return resolve(None)
+    except SpaceError:
+        pytest.skip("the default word space is not here: sottovoce spaces add default")
+
+
+@pytest.fixture(scope="session")
+def small_space() -> WordSpace:
+    """Two thousand made-up words in twenty dimensions, more spread in some than in others."""
+    vectors = np.random.default_rng(42).standard_normal((2000, 20)) * np.linspace(0.3, 2, 20)
+    return WordSpace.from_arrays([f"word{i}" for i in range(2000)], vectors, name="small")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Real collections for development; they are not part of the project."""
+    folder = Path(os.environ.get("SOTTOVOCE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip("no folder of shared data; set SOTTOVOCE_DATA")
+    return folder

@@ -1,0 +1,171 @@
+"""Every registered mechanism keeps the contract; a broken one is caught by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from sottovoce import testing
+from sottovoce.errors import UsageError
+from sottovoce.guarantees import Guarantee
+from sottovoce.mechanisms import mechanism, names, register
+from sottovoce.mechanisms.cmp import CMP
+
+VARIANTS = [*names(), "mahalanobis:compat=pypantera", "vickrey-mahalanobis:compat=pypantera"]
+
+
+@pytest.mark.parametrize("check", testing.CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("spec", VARIANTS)
+@pytest.mark.parametrize("where", ["toy", "small_space"])
+def test_contract(spec, check, where, request):
+    check(mechanism(spec, space=request.getfixturevalue(where), epsilon=3.0))
+
+
+@pytest.mark.parametrize("spec", VARIANTS)
+def test_contract_on_the_default_space(spec, default_space):
+    testing.check_mechanism(mechanism(spec, space=default_space, epsilon=12.0))
+
+
+# Mechanisms that break one promise each
+
+
+class ReturnsOriginal(CMP):
+    def draw(self, ids, draws):
+        super().draw(ids, draws)
+        return ids
+
+
+class SharesNoise(CMP):
+    def noise(self, draws):
+        noise = super().noise(draws)
+        noise[:] = noise[0]
+        return noise
+
+
+class UsesGlobalGenerator(CMP):
+    def draw(self, ids, draws):
+        return np.random.randint(0, self.space.size, len(ids))  # noqa: NPY002
+
+
+class DependsOnBatch(CMP):
+    def draw(self, ids, draws):
+        return (super().draw(ids, draws) + len(ids)) % self.space.size
+
+
+class CarriesLuggage(CMP):
+    def __reduce__(self):
+        return (*super().__reduce__(), {"luggage": b"x" * 5000})
+
+
+class SaysNothing(CMP):
+    @property
+    def guarantee(self):
+        return Guarantee("metric", self.epsilon, "euclidean")
+
+
+class ClaimsTooMuch(CMP):
+    @property
+    def guarantee(self):
+        return Guarantee("metric", self.epsilon, "euclidean", caveats=("this is epsilon-DP",))
+
+
+class Chatters(CMP):
+    def draw(self, ids, draws):
+        import logging
+
+        logging.getLogger("chatter").info("drawing for %s", testing.SECRET)
+        return super().draw(ids, draws)
+
+
+class LeavesTheVocabulary(CMP):
+    def near(self, points, k):
+        return self.space.nearest_output.top(points, k)
+
+
+class IgnoresTheSeed(CMP):
+    def draw(self, ids, draws):
+        from sottovoce.randomness import secure_generator
+
+        return super().draw(ids, type(draws)([(secure_generator(), draws.size)]))
+
+
+@pytest.mark.parametrize(
+    ("broken", "check"),
+    [
+        (ReturnsOriginal, testing.check_epsilon_matters),
+        (SharesNoise, testing.check_rows_are_independent),
+        (UsesGlobalGenerator, testing.check_global_generator_untouched),
+        (DependsOnBatch, testing.check_batching),
+        (CarriesLuggage, testing.check_pickle),
+        (SaysNothing, testing.check_guarantee),
+        (ClaimsTooMuch, testing.check_guarantee),
+        (Chatters, testing.check_silence),
+        (LeavesTheVocabulary, testing.check_shape_and_closure),
+        (IgnoresTheSeed, testing.check_seeds),
+    ],
+)
+def test_each_broken_promise_is_caught(broken, check, small_space):
+    with pytest.raises(AssertionError):
+        check(broken(small_space, 3.0))
+
+
+# The registry
+
+
+def test_spec_and_keywords_build_the_same_object(toy):
+    by_spec = mechanism("vickrey-cmp:epsilon=12.5,t=0.5", space=toy)
+    by_keywords = mechanism("vickrey-cmp", space=toy, epsilon=12.5, t=0.5)
+    assert by_spec == by_keywords
+    assert hash(by_spec) == hash(by_keywords)
+    assert by_spec != mechanism("vickrey-cmp", space=toy, epsilon=12.5)
+    assert repr(by_spec) == "mechanism('vickrey-cmp:epsilon=12.5,t=0.5', space='toy')"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "cmp:epsilon=10",
+        "cmp:epsilon=0.1234567890123",
+        "mahalanobis:epsilon=1,lambda=0.75,compat=pypantera",
+        "vickrey-mahalanobis:epsilon=3,lambda=1,t=0.5,law=exponential,weights=0.5/1/2",
+    ],
+)
+def test_specs_parse_back(toy, spec):
+    built = mechanism(spec, space=toy)
+    assert built.spec == spec
+    assert mechanism(built.spec, space=toy) == built
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("vikrey", "did you mean vickrey-cmp"),
+        ("zzz", "there are cmp, mahalanobis"),
+        ("cmp:epsilom=3", "did you mean epsilon"),
+        ("cmp:epsilon", "key=value"),
+        ("cmp:epsilon=ten", "must be a number, not 'ten'"),
+        ("cmp:epsilon=__import__('os')", "must be a number"),
+        ("mahalanobis:compat=yes", "one of none, pypantera"),
+    ],
+)
+def test_a_wrong_spec_says_what_to_type(toy, spec, says):
+    with pytest.raises(UsageError, match=says):
+        mechanism(spec, space=toy)
+
+
+def test_a_taken_name_is_refused():
+    @dataclass(frozen=True, repr=False, eq=False)
+    class Impostor(CMP):
+        name: ClassVar[str] = "cmp"
+
+    with pytest.raises(UsageError, match="is taken"):
+        register(Impostor)
+
+
+@pytest.mark.parametrize("ids", [[-1], [5], [[0]], [0.5]])
+def test_ids_outside_the_space_are_refused(toy, ids):
+    with pytest.raises(UsageError, match="word id"):
+        mechanism("cmp", space=toy).sample(np.array(ids), 1, np.random.default_rng(1))

@@ -1,0 +1,171 @@
+"""Nearest neighbours are exact: whatever the sizes, the metric, the batch or the device."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from sottovoce.errors import UsageError
+from sottovoce.spaces import nearest
+from sottovoce.spaces.nearest import METRICS, Nearest
+from sottovoce.threads import set_threads
+
+
+def oracle(vectors, queries, metric, k):
+    """Slow and obvious: every score in float64, then a stable sort."""
+    w, q = np.asarray(vectors, np.float64), np.asarray(queries, np.float64)
+    if metric == "euclidean":
+        cost = ((q[:, None, :] - w[None, :, :]) ** 2).sum(axis=2)
+    else:
+        cost = -(q[:, None, :] * w[None, :, :]).sum(axis=2)
+    if metric == "cosine":
+        lengths = np.sqrt((q * q).sum(axis=1))[:, None] * np.sqrt((w * w).sum(axis=1))[None, :]
+        cost = np.divide(cost, lengths, out=np.zeros_like(cost), where=lengths > 0)
+    ids = np.argsort(cost, axis=1, kind="stable")[:, :k]
+    values = np.take_along_axis(cost, ids, axis=1)
+    return ids, np.sqrt(values) if metric == "euclidean" else -values
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(("size", "dimension", "count"), [(5, 2, 3), (700, 7, 90), (3000, 50, 40)])
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_top_k_equals_the_oracle(metric, size, dimension, count, k):
+    rng = np.random.default_rng(size + k)
+    vectors = rng.standard_normal((size, dimension)).astype(np.float32)
+    queries = 3 * rng.standard_normal((count, dimension)).astype(np.float32)
+    ids, values = Nearest(vectors, metric).top(queries, k)
+    expected_ids, expected_values = oracle(vectors, queries, metric, k)
+    assert np.array_equal(ids, expected_ids)
+    np.testing.assert_allclose(values, expected_values, rtol=1e-12, atol=1e-12)
+
+
+coordinates = st.floats(-4, 4, width=32).map(lambda x: round(x * 4) / 4)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@given(data=st.data())
+def test_ties_go_to_the_lowest_id(metric, data):
+    """Coarse coordinates make ties and duplicate vectors; they are all exact in float64."""
+    dimension = data.draw(st.integers(1, 3))
+    vectors = data.draw(
+        arrays.arrays(np.float32, (data.draw(st.integers(1, 12)), dimension), elements=coordinates)
+    )
+    queries = data.draw(
+        arrays.arrays(np.float32, (data.draw(st.integers(0, 5)), dimension), elements=coordinates)
+    )
+    k = data.draw(st.integers(1, len(vectors)))
+    ids, _ = Nearest(vectors, metric).top(queries, k)
+    assert np.array_equal(ids, oracle(vectors, queries, metric, k)[0])
+
+
+def near_ties(rng, size, dimension):
+    """Vectors whose scores differ by less than float32 can tell."""
+    base = rng.standard_normal(dimension) * 5
+    return (base + 1e-6 * rng.standard_normal((size, dimension))).astype(np.float32)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_scores_closer_than_float32_are_still_decided_exactly(metric):
+    rng = np.random.default_rng(3)
+    vectors = near_ties(rng, 300, 30)
+    queries = rng.standard_normal((50, 30)).astype(np.float32) * 5
+    ids, _ = Nearest(vectors, metric).top(queries, 3)
+    assert np.array_equal(ids, oracle(vectors, queries, metric, 3)[0])
+    plain = np.argsort(-(queries @ vectors.T), axis=1)[:, 0]
+    if metric == "inner":
+        assert not np.array_equal(plain, ids[:, 0]), "the case is too easy to prove anything"
+
+
+@pytest.mark.parametrize("k", [1, 2, 20])
+def test_batch_size_and_threads_change_nothing(k):
+    rng = np.random.default_rng(5)
+    search = Nearest(rng.standard_normal((4000, 40)))
+    queries = 3 * rng.standard_normal((2500, 40))
+    try:
+        set_threads(1)
+        whole = search.top(queries, k)
+        set_threads(2)
+        split = search.top(queries, k)
+        parts = [search.top(queries[i : i + 33], k) for i in range(0, len(queries), 33)]
+    finally:
+        set_threads(None)
+    for answer in (split, tuple(np.concatenate(part) for part in zip(*parts, strict=True))):
+        assert np.array_equal(whole[0], answer[0])
+        assert np.array_equal(whole[1], answer[1])
+
+
+def test_masses_of_ties_stay_in_bounded_memory(monkeypatch):
+    monkeypatch.setattr(nearest, "MANY_CANDIDATES", 5000)
+    search = Nearest(np.ones((3000, 4)))
+    ids, values = search.top(np.zeros((200, 4)), 3)
+    assert (ids == np.arange(3)).all()
+    assert (values == 2.0).all()
+
+
+def test_a_zero_vector_has_cosine_zero_with_everything():
+    ids, values = Nearest(np.array([[0.0, 0.0], [-1.0, 0.0]]), "cosine").top(
+        np.array([[1.0, 0.0], [0.0, 0.0]]), 2
+    )
+    assert ids.tolist() == [[0, 1], [0, 1]]
+    assert values.tolist() == [[0.0, -1.0], [0.0, 0.0]]
+
+
+def test_the_error_bound_holds_for_real_products():
+    rng = np.random.default_rng(9)
+    x = rng.standard_normal((200, 301)).astype(np.float32) * 10
+    y = rng.standard_normal((500, 301)).astype(np.float32)
+    exact = x.astype(np.float64) @ y.astype(np.float64).T
+    sizes = np.abs(x).astype(np.float64) @ np.abs(y).astype(np.float64).T
+    assert (np.abs(x @ y.T - exact) <= nearest.accumulated_error(301) * sizes).all()
+
+
+@pytest.mark.parametrize(
+    ("queries", "k", "says"),
+    [
+        (np.zeros((2, 3)), 1, "shape"),
+        (np.zeros((2, 2)), 0, "k must be"),
+        (np.zeros((2, 2)), 6, "k must be"),
+        (np.array([[np.nan, 0.0]]), 1, "finite"),
+        (np.array([[1e39, 0.0]]), 1, "finite"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+def test_wrong_calls_are_refused(toy, queries, k, says):
+    with pytest.raises(UsageError, match=says):
+        Nearest(toy.vectors).top(queries, k)
+
+
+def test_an_unknown_metric_is_refused():
+    with pytest.raises(UsageError, match="euclidean, cosine, inner"):
+        Nearest(np.ones((2, 2)), "manhattan")  # type: ignore[arg-type]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("k", [1, 2, 20])
+def test_a_gpu_gives_the_same_answers(metric, k):
+    torch = pytest.importorskip("torch", reason="torch is not installed (extra gpu)")
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    rng = np.random.default_rng(11)
+    vectors = np.concatenate([rng.standard_normal((20000, 100)), near_ties(rng, 500, 100)])
+    queries = 4 * rng.standard_normal((3000, 100))
+    here = Nearest(vectors, metric, device="cpu").top(queries, k)
+    there = Nearest(vectors, metric, device="cuda").top(queries, k)
+    assert np.array_equal(here[0], there[0])
+    assert np.array_equal(here[1], there[1])
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_the_torch_scan_gives_the_same_answers_on_the_cpu(k):
+    pytest.importorskip("torch", reason="torch is not installed (extra gpu)")
+    rng = np.random.default_rng(12)
+    vectors = np.concatenate([rng.standard_normal((3000, 30)), near_ties(rng, 200, 30)])
+    queries = 4 * rng.standard_normal((300, 30))
+    here = Nearest(vectors, device="cpu").top(queries, k)
+    there = Nearest(vectors, device="torch:cpu").top(queries, k)
+    assert np.array_equal(here[0], there[0])
+    assert np.array_equal(here[1], there[1])

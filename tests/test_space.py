@@ -1,0 +1,166 @@
+"""A word space is immutable, mapped, small to send, and knows its words both ways."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sottovoce.errors import SpaceError, UsageError
+from sottovoce.spaces.space import UNKNOWN, OutputVocabulary, WordSpace
+from sottovoce.spaces.store import DuplicateWordError, SpaceWriter, hash_table, word_hashes
+
+WORDS = ["zebra", "Ångström", "中文", "a b", "naïve", "👩‍🔬", "x" * 300]
+VECTORS = np.random.default_rng(1).standard_normal((len(WORDS), 4)).astype(np.float32)
+
+
+def write(folder, words=WORDS, vectors=VECTORS, block=3):
+    with SpaceWriter(folder, name="written", dimension=vectors.shape[1]) as writer:
+        for start in range(0, len(words), block):
+            writer.append(words[start : start + block], vectors[start : start + block])
+        writer.commit()
+    return WordSpace.open(folder)
+
+
+def test_what_is_written_is_read(tmp_path):
+    space = write(tmp_path / "space")
+    assert space.size == len(space) == len(WORDS)
+    assert space.dimension == 4
+    assert space.words(np.arange(space.size)) == WORDS
+    assert space.ids(WORDS).tolist() == list(range(len(WORDS)))
+    assert np.array_equal(space.vectors, VECTORS)
+    assert space.id("absent") == UNKNOWN
+    assert "zebra" in space
+    assert "absent" not in space
+
+
+def test_the_hash_depends_on_content_alone(tmp_path):
+    one = write(tmp_path / "one", block=1)
+    other = write(tmp_path / "other", block=5)
+    assert one.sha256 == other.sha256 == WordSpace.from_arrays(WORDS, VECTORS).sha256
+    changed = VECTORS.copy()
+    changed[2, 1] = np.nextafter(changed[2, 1], np.float32(9))
+    assert WordSpace.from_arrays(WORDS, changed).sha256 != one.sha256
+    assert WordSpace.from_arrays([*WORDS[:-1], "other"], VECTORS).sha256 != one.sha256
+
+
+def test_vectors_cannot_be_changed(tmp_path, toy):
+    for space in (write(tmp_path / "space"), toy):
+        with pytest.raises(ValueError, match="read-only"):
+            space.vectors[0, 0] = 1
+
+
+def test_a_stored_space_pickles_as_its_address(tmp_path):
+    space = write(tmp_path / "space")
+    assert len(pickle.dumps(space)) < 1000
+    assert pickle.loads(pickle.dumps(space)).sha256 == space.sha256
+
+
+def test_a_pickle_refuses_a_space_that_changed_meanwhile(tmp_path):
+    sent = pickle.dumps(write(tmp_path / "space"))
+    write(tmp_path / "space", vectors=VECTORS + 1)
+    loading = f"import pickle; pickle.loads({sent!r})"
+    done = subprocess.run([sys.executable, "-c", loading], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "changed since" in done.stderr
+
+
+def test_a_space_in_memory_pickles_whole(toy):
+    copy = pickle.loads(pickle.dumps(toy))
+    assert copy.words([0, 4]) == ["a", "f"]
+    assert copy.sha256 == toy.sha256
+
+
+def test_a_writer_that_fails_leaves_nothing(tmp_path):
+    broken = np.array([[1.0, 0.0], [np.nan, 0.0]])
+    with pytest.raises(SpaceError, match="not finite"):
+        write(tmp_path / "space", words=["good", "bad"], vectors=broken, block=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_duplicate_names_both_entries(tmp_path):
+    with pytest.raises(DuplicateWordError) as caught:
+        write(tmp_path / "space", words=["x", "y", "z", "y"], vectors=VECTORS[:4])
+    assert (caught.value.first, caught.value.second) == (1, 3)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_space_is_refused(tmp_path):
+    with (
+        pytest.raises(SpaceError, match="at least one word"),
+        SpaceWriter(tmp_path / "space", name="none", dimension=2) as writer,
+    ):
+        writer.commit()
+
+
+def test_committing_again_replaces_the_space(tmp_path):
+    first = write(tmp_path / "space")
+    second = write(tmp_path / "space", vectors=VECTORS + 1)
+    assert first.sha256 != second.sha256
+    assert [path.name for path in tmp_path.iterdir()] == ["space"]
+
+
+@pytest.mark.parametrize("file", ["space.json", "vectors.npy", "words.bin", "table.npy"])
+def test_a_damaged_space_says_what_to_do(tmp_path, file):
+    write(tmp_path / "space")
+    (tmp_path / "space" / file).write_bytes(b"{}")
+    with pytest.raises(SpaceError, match="damaged"):
+        WordSpace.open(tmp_path / "space")
+
+
+def test_a_missing_space_says_what_to_do(tmp_path):
+    with pytest.raises(SpaceError, match="sottovoce spaces add default"):
+        WordSpace.open(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("words", "vectors"),
+    [
+        (["x", "x"], [[1.0], [2.0]]),
+        (["x"], [[1.0], [2.0]]),
+        (["x"], [[np.inf]]),
+        ([], np.empty((0, 2))),
+    ],
+)
+def test_impossible_spaces_are_refused(words, vectors):
+    with pytest.raises(UsageError):
+        WordSpace.from_arrays(words, vectors)
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8")), unique=True, max_size=200))
+def test_the_hash_table_finds_every_word_and_no_other(words):
+    table = hash_table(word_hashes(words))
+    assert sorted(table[table >= 0].tolist()) == list(range(len(words)))
+    if words:
+        space = WordSpace.from_arrays(words, np.ones((len(words), 1)))
+        assert space.ids(words).tolist() == list(range(len(words)))
+        assert space.id("never" + max(words, key=len)) == UNKNOWN
+
+
+def test_output_vocabularies_narrow_what_is_released(toy):
+    narrow = toy.with_output(OutputVocabulary("two", np.array([4, 1, 1])))
+    assert narrow.output.ids.tolist() == [1, 4]
+    assert narrow.size == toy.size
+    assert narrow.sha256 == toy.sha256
+    positions, _ = narrow.nearest_output.top(toy.vectors, 1)
+    assert narrow.words(narrow.output.ids[positions[:, 0]]) == ["b", "b", "b", "b", "f"]
+
+
+def test_an_output_vocabulary_cannot_be_empty_or_foreign(toy):
+    with pytest.raises(UsageError, match="nothing could ever be released"):
+        OutputVocabulary("none", np.array([], dtype=np.int64))
+    with pytest.raises(UsageError, match="outside the space"):
+        toy.with_output(OutputVocabulary("far", np.array([99])))
+
+
+def test_covariance_is_scaled_to_mean_variance_one(toy):
+    expected = [[1.81792, -0.17061], [-0.17061, 0.18208]]
+    np.testing.assert_allclose(toy.covariance, expected, atol=1e-5)
+    flat = WordSpace.from_arrays(["x", "y"], [[1.0, 2.0], [1.0, 2.0]])
+    with pytest.raises(UsageError, match="no shape"):
+        _ = flat.covariance
