@@ -97,7 +97,10 @@ in the same round, so it may differ a little from the quotient of the medians be
 - *sgemm bound*: the words a second of a program that did nothing but the 2·V·d floating point \
 operations of an exact search, at the speed of a large float32 matrix product on the same threads.
 - *sample*: sottovoce's mechanism alone, word ids in and out; *of bound* compares this one.
-- *sottovoce*: words in and words out as the peers do it; the ratios (×) compare this one."""
+- *sottovoce*: words in and words out as the peers do it; the ratios (×) compare this one.
+- *pyPANTERA*, *mldp-text*: as published, with their own default parameters. The first goes \
+through texts of {QUERY_WORDS} words one by one, the second through single words, so neither gains \
+from a batch; the second searches approximately."""
 
 
 def quietness(report: Report) -> str:
@@ -204,7 +207,7 @@ def number(value: float | None, form: str) -> str:
 
 def table(header: Sequence[str], lines: Sequence[Sequence[str]], text_columns: int) -> str:
     """A Markdown table, padded so that it also reads well as plain text."""
-    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
+    widths = [max(2, *map(len, column)) for column in zip(header, *lines, strict=True)]
 
     def row(cells: Sequence[str]) -> str:
         padded = [

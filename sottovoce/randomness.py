@@ -14,6 +14,7 @@ import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 
 from sottovoce.errors import UsageError
+from sottovoce.threads import single_threaded_blas
 from sottovoce.types import Float64Array, IntArray
 
 Randomness: TypeAlias = int | SeedSequence | Generator | None
@@ -96,14 +97,15 @@ class Draws:
     def times(self, rows: Float64Array, matrix: Float64Array) -> Float64Array:
         """``rows @ matrix``, generator by generator.
 
-        BLAS rounds differently for different shapes; the rows of one generator always have the
-        same shape, so a token's result cannot depend on its batch.
+        BLAS rounds differently for different shapes and numbers of threads; the rows of one
+        generator always have the same shape, so a token's result cannot depend on its batch.
         """
         out = np.empty((self.size, matrix.shape[1]))
         start = 0
-        for _, count in self.units:
-            np.matmul(rows[start : start + count], matrix, out=out[start : start + count])
-            start += count
+        with single_threaded_blas():
+            for _, count in self.units:
+                np.matmul(rows[start : start + count], matrix, out=out[start : start + count])
+                start += count
         return out
 
 

@@ -45,14 +45,15 @@ def threads() -> int:
 
 def parallel_map(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """``[work(item) for item in items]`` on the pool, with BLAS held to one thread each."""
-    with _single_threaded_blas():
+    with single_threaded_blas():
         if len(items) == 1 or threads() == 1:
             return [work(item) for item in items]
         return list(_pool(threads()).map(work, items))
 
 
 @contextmanager
-def _single_threaded_blas() -> Iterator[None]:
+def single_threaded_blas() -> Iterator[None]:
+    """Hold BLAS to one thread in this process for a while."""
     with _controller().limit(limits=1, user_api="blas"):
         yield
 

@@ -92,7 +92,7 @@ def test_the_euclidean_bound_of_mahalanobis_is_stated(default_space):
     for weight, factor in ((1.0, 4.97), (0.75, 1.89), (0.2, 1.11)):
         chosen = mechanism("mahalanobis", space=default_space, epsilon=1.0, lambda_=weight)
         (bound,) = chosen.facts().values()
-        assert bound == pytest.approx(factor, abs=0.01)
+        assert bound == pytest.approx(factor, abs=0.03)
 
 
 # The plane: exact laws by quadrature, and the mechanisms' own draws against them

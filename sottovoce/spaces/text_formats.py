@@ -127,7 +127,7 @@ def _parse_regular(lines: list[bytes], dimension: int) -> tuple[list[str], Float
     """Words and vectors of lines that are all "word number … number", or None if one is not."""
     parts = [line.partition(b" ") for line in lines]
     tails = [tail for _, _, tail in parts]
-    if not tails or not all(tails):
+    if not tails or not all(tails) or not b"".join(tails).isascii():
         return None
     try:
         # The C parser of loadtxt: twice as fast as float() on each field, and strict.
@@ -145,7 +145,7 @@ def _parse_irregular(
     fields = line.split(b" ")
     found = numbers_at_end(fields)
     if found > dimension or (found == len(fields) - 1 and 0 < found < dimension):
-        refuse(path, f"line {number}", f"{found} numbers where {dimension} are expected")
+        refuse(path, f"line {number}", f"{dimension} numbers expected, {found} found")
     if found < dimension:
         return None
     try:

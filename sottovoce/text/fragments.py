@@ -10,35 +10,30 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypeAlias
 
 from sottovoce.text.protection import InClear
-from sottovoce.text.resolve import UNKNOWN, Lexicon, comparable, resolve, visible
+from sottovoce.text.resolve import UNKNOWN, Lexicon, Part, comparable, resolve, visible
 from sottovoce.text.tokens import punctuation, spans
 
 UnknownPolicy: TypeAlias = Literal["uniform", "drop", "error", "keep"]
-Reason: TypeAlias = Literal["unknown", "keep", "protect"]
+Fate: TypeAlias = Literal["uniform", "dropped", "kept_unknown", "kept_listed", "kept_unprotected"]
 
 
-class KeptWord(NamedTuple):
-    """A word that is released in clear, and the option that says so."""
+class Event(NamedTuple):
+    """A word that no mechanism substitutes, and what becomes of it instead."""
 
     surface: str
-    reason: Reason
+    fate: Fate
 
 
 class Fragment(NamedTuple):
     """A chunk made ready: ``literals[0] slot literals[1] slot ... literals[-1]``.
 
-    ``starts`` and ``ends`` of the slots count from the chunk's first character, ``length`` counts
-    all of its characters.
+    ``ids`` has one entry for each slot, ``spans`` two, its start and end in the chunk.
     """
 
-    length: int
     literals: tuple[str, ...]
     ids: tuple[int, ...]
-    starts: tuple[int, ...]
-    ends: tuple[int, ...]
-    kept: tuple[KeptWord, ...]
-    unknown: tuple[str, ...]
-    dropped: int
+    spans: tuple[int, ...]
+    events: tuple[Event, ...]
 
 
 class Rules(NamedTuple):
@@ -49,43 +44,46 @@ class Rules(NamedTuple):
     keep: frozenset[str]
     punctuation: bool
 
-    def listed(self, surface: str) -> Reason | None:
-        """Which option releases this word in clear, if one does."""
+    def listed(self, surface: str) -> Fate | None:
+        """Say whether an option releases this word in clear, and which."""
         if self.keep and comparable(surface) in self.keep:
-            return "keep"
-        return "protect" if self.in_clear(surface) else None
+            return "kept_listed"
+        return "kept_unprotected" if self.in_clear(surface) else None
+
+    def unlisted(self, surface: str, position: int) -> Fate | None:
+        """Say what becomes of a word that is to be protected; ``None`` leaves it to a mechanism."""
+        if position != UNKNOWN:
+            return None
+        if self.unknown == "keep" and visible(surface):
+            return "kept_unknown"
+        return "uniform" if self.unknown in ("uniform", "error") else "dropped"
 
 
 def fragment(chunk: str, lexicon: Lexicon, rules: Rules) -> Fragment:
     """Cut a chunk into slots and literals."""
-    if chunk.isalnum() and rules.unknown in ("uniform", "error") and not rules.listed(chunk):
-        return _bare_word(chunk, lexicon)
-    builder = _Builder(rules)
+    if chunk.isalnum() and not rules.listed(chunk):
+        found = resolve(chunk, lexicon)[0].id
+        if found != UNKNOWN:  # by far the most frequent case
+            return Fragment(("", ""), (found,), (0, len(chunk)), ())
+    builder = _Builder(lexicon, rules)
     position = 0
     for start, end in spans(chunk):
         builder.gap(chunk[position:start])
-        builder.token(chunk[start:end], start, lexicon)
+        builder.token(chunk[start:end], start)
         position = end
     builder.gap(chunk[position:])
-    return builder.finish(len(chunk))
-
-
-def _bare_word(word: str, lexicon: Lexicon) -> Fragment:
-    """Do what the builder would, for the most frequent kind of chunk, in half the time."""
-    ((_, end, found),) = resolve(word, lexicon)
-    unknown = (word,) if found == UNKNOWN else ()
-    return Fragment(end, ("", ""), (found,), (0,), (end,), (), unknown, 0)
+    return builder.finish()
 
 
 class _Builder:
-    def __init__(self, rules: Rules) -> None:
-        self.rules = rules
+    def __init__(self, lexicon: Lexicon, rules: Rules) -> None:
+        self.lexicon, self.rules = lexicon, rules
+        self.resolved: dict[str, tuple[Part, ...]] = {}
         self.literals: list[str] = []
         self.pieces: list[str] = []
-        self.slots: list[tuple[int, int, int]] = []
-        self.kept: list[KeptWord] = []
-        self.unknown: list[str] = []
-        self.dropped = 0
+        self.ids: list[int] = []
+        self.spans: list[int] = []
+        self.events: list[Event] = []
         self.after_word = False
 
     def gap(self, text: str) -> None:
@@ -95,53 +93,46 @@ class _Builder:
             self.pieces.append(released)
             self.after_word = False
 
-    def token(self, surface: str, offset: int, lexicon: Lexicon) -> None:
+    def token(self, surface: str, offset: int) -> None:
         """Decide about a token, whole or in parts; a joiner stays if both its sides do."""
-        if reason := self.rules.listed(surface):
-            self._keep(surface, reason)
+        if fate := self.rules.listed(surface):
+            self._keep(surface, fate)
             return
+        if surface not in self.resolved:
+            self.resolved[surface] = resolve(surface, self.lexicon)
         joiner_from = None
-        for start, end, position in resolve(surface, lexicon):
+        for start, end, position in self.resolved[surface]:
             part = surface[start:end]
-            reason = self.rules.listed(part)
-            if position == UNKNOWN and not reason:
-                self.unknown.append(part)
-                if self.rules.unknown == "keep" and visible(part):
-                    reason = "unknown"
-                elif self.rules.unknown in ("drop", "keep"):
-                    self.dropped += 1
-                    continue
+            fate = self.rules.listed(part) or self.rules.unlisted(part, position)
+            if fate == "dropped":
+                self.events.append(Event(part, fate))
+                continue
             if joiner_from is not None:
                 self.gap(surface[joiner_from:start])
             joiner_from = end
-            if reason:
-                self._keep(part, reason)
-            else:
+            if fate is None or fate == "uniform":
                 self._slot(position, offset + start, offset + end)
+                if fate:
+                    self.events.append(Event(part, fate))
+            else:
+                self._keep(part, fate)
 
-    def finish(self, length: int) -> Fragment:
+    def finish(self) -> Fragment:
         self._end_literal()
-        ids, starts, ends = zip(*self.slots, strict=True) if self.slots else ((), (), ())
         return Fragment(
-            length,
-            tuple(self.literals),
-            ids,
-            starts,
-            ends,
-            tuple(self.kept),
-            tuple(self.unknown),
-            self.dropped,
+            tuple(self.literals), tuple(self.ids), tuple(self.spans), tuple(self.events)
         )
 
-    def _keep(self, surface: str, reason: Reason) -> None:
+    def _keep(self, surface: str, fate: Fate) -> None:
         self._begin_word()
         self.pieces.append(visible(surface))
-        self.kept.append(KeptWord(visible(surface), reason))
+        self.events.append(Event(visible(surface), fate))
 
     def _slot(self, position: int, start: int, end: int) -> None:
         self._begin_word()
         self._end_literal()
-        self.slots.append((position, start, end))
+        self.ids.append(position)
+        self.spans += (start, end)
 
     def _begin_word(self) -> None:
         """Two words that touch, as a word and an emoji do, are set apart by a blank."""

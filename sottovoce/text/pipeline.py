@@ -74,8 +74,8 @@ class TextPipeline:
             raise UsageError(f"a text must be a str, not {type(text).__name__}")
         normalised = normalise(text)
         assembly = Assembly()
-        for pieces, blanks in self._cut(normalised, space):
-            assembly.add(pieces, blanks)
+        for chunks, fragments, blanks in self._cut(normalised, space):
+            assembly.add(chunks, fragments, blanks)
         prepared = assembly.finish(
             normalised,
             restores_case=self.restore_case,
@@ -85,35 +85,40 @@ class TextPipeline:
             _refuse_unknown(prepared)
         return prepared
 
-    def _cut(self, text: str, space: Lexicon) -> Iterator[tuple[list[Fragment], list[str]]]:
-        """Find the fragments of a text, and the whitespace after each, a block at a time."""
+    def _cut(
+        self, text: str, space: Lexicon
+    ) -> Iterator[tuple[list[str], dict[str, Fragment], list[str]]]:
+        """Cut a text into chunks, distinct fragments, and whitespace after each, block by block."""
         rules = Rules(
             self.unknown, PROTECTIONS[self.protect], self.keep, self.punctuation == "keep"
         )
         remembered = _remembered.setdefault(space, {}).setdefault(self, {})
         for chunks, blanks in blocks(text):
-            missing = set(chunks).difference(remembered)
-            fresh = {chunk: fragment(chunk, space, rules) for chunk in missing}
-            yield [remembered.get(chunk) or fresh[chunk] for chunk in chunks], blanks
             if len(remembered) > _REMEMBERED_CHUNKS:
-                # Never emptied in place: another thread may be reading it.
                 remembered = _remembered[space][self] = {}
-            remembered.update(
-                (chunk, piece) for chunk, piece in fresh.items() if len(chunk) <= _REMEMBERED_LENGTH
-            )
+            fragments = {}
+            for chunk in dict.fromkeys(chunks):
+                piece = remembered.get(chunk)
+                if piece is None:
+                    piece = fragment(chunk, space, rules)
+                    if len(chunk) <= _REMEMBERED_LENGTH:
+                        remembered[chunk] = piece
+                fragments[chunk] = piece
+            yield chunks, fragments, blanks
 
 
 def _refuse_unknown(prepared: PreparedText) -> None:
-    unknown = np.flatnonzero(prepared.uniform)
-    if not len(unknown):
+    total = np.count_nonzero(prepared.uniform)
+    if not total:
         return
+    unknown = np.flatnonzero(prepared.uniform)[:_SHOWN_POSITIONS]
     shown = [
-        f"{prepared.starts[slot]}-{prepared.ends[slot]} (word {slot + 1})"
-        for slot in unknown[:_SHOWN_POSITIONS]
+        f"{start}-{end} (word {slot + 1})"
+        for slot, (start, end) in zip(unknown, prepared.spans[unknown], strict=True)
     ]
-    more = f", and {len(unknown) - len(shown)} more" if len(unknown) > len(shown) else ""
+    more = f", and {total - len(shown)} more" if total > len(shown) else ""
     raise UnknownWordError(
-        f"{len(unknown)} of {len(prepared)} words are not in the space, at characters "
+        f"{total} of {len(prepared)} words are not in the space, at characters "
         f"{', '.join(shown)}{more}. Replace them by uniform draws with unknown='uniform', leave "
         "them out with 'drop', release chosen words with the keep list, or use a larger space."
     )

@@ -36,14 +36,13 @@ class PreparedText:
     """The slots of a text, in order, and what stands between them.
 
     ``slots[i]`` is the id of the word at slot ``i``, or ``UNKNOWN`` where a uniform draw over the
-    output vocabulary goes; ``text[starts[i]:ends[i]]`` is the word itself. ``unknown`` and
-    ``kept`` hold distinct original words: they are for the owner of the text, not for release.
+    output vocabulary goes; ``text[start:end]`` with ``start, end = spans[i]`` is the word itself.
+    ``unknown`` and ``kept`` hold distinct original words, for the owner of the text alone.
     """
 
     text: str
     slots: IntArray
-    starts: IntArray
-    ends: IntArray
+    spans: IntArray
     literals: tuple[str, ...]
     unknown: tuple[str, ...]
     kept: tuple[str, ...]
@@ -107,10 +106,7 @@ class PreparedText:
 
     @cached_property
     def _originals(self) -> list[str]:
-        return [
-            self.text[start:end]
-            for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True)
-        ]
+        return [self.text[start:end] for start, end in self.spans.tolist()]
 
 
 def _words(count: int, kind: str = "") -> str:

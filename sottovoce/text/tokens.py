@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import regex
@@ -45,7 +45,7 @@ _NOT_PUNCTUATION = regex.compile(r"\P{P}+")
 # \t \n \r and category Z. The standard library's engine splits on it twice as fast.
 WHITESPACE = "\t\n\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _WHITESPACE = re.compile(f"([{WHITESPACE}]+)")
-_BLOCK = 1 << 16
+_BLOCK = 1 << 18
 
 # Python orders a run of combining marks by insertion, so that time grows with the square of its
 # length. As in Unicode's stream-safe format a joiner without effect breaks runs longer than 30.
@@ -79,22 +79,30 @@ def _break_long_marks(text: str) -> str:
 def blocks(text: str) -> Iterator[tuple[list[str], list[str]]]:
     """Cut a text at whitespace, a block at a time: chunks, and the whitespace after each.
 
-    Only the first and the last chunk of the text may be empty.
+    To keep blocks small, a stretch without whitespace longer than a block is cut anywhere; the
+    whitespace after such a chunk is empty, as it is after the last.
     """
     start = 0
-    while cut := _WHITESPACE.search(text, start + _BLOCK):
-        pieces = _WHITESPACE.split(text[start : cut.end()])
-        yield pieces[:-1:2], pieces[1::2]
-        start = cut.end()
-    pieces = _WHITESPACE.split(text[start:])
-    yield pieces[::2], [*pieces[1::2], ""]
+    while start + _BLOCK < len(text):
+        space = _WHITESPACE.search(text, start + _BLOCK, start + 2 * _BLOCK)
+        end = space.end() if space else start + 2 * _BLOCK
+        yield _split(text[start:end])
+        start = end
+    yield _split(text[start:])
 
 
-def spans(chunk: str) -> list[tuple[int, int]]:
+def _split(block: str) -> tuple[list[str], list[str]]:
+    pieces = _WHITESPACE.split(block)
+    if len(pieces) > 1 and not pieces[-1]:
+        return pieces[:-1:2], pieces[1::2]
+    return pieces[::2], [*pieces[1::2], ""]
+
+
+def spans(chunk: str) -> Iterable[tuple[int, int]]:
     """Where the tokens of a chunk (a text without whitespace) start and end."""
     if chunk.isalnum():
         return [(0, len(chunk))]
-    return [match.span() for match in _TOKEN.finditer(chunk)]
+    return (match.span() for match in _TOKEN.finditer(chunk))
 
 
 def punctuation(gap: str) -> str:

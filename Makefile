@@ -1,0 +1,47 @@
+# make demo: set everything up and run the main job. make test: set everything up and test it.
+# Everything goes into .venv and the user's cache folder; the system Python is left alone.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+.PHONY: demo test lint types fast benchmark clean
+
+demo: .venv/base
+	$(BIN)/sottovoce spaces add default
+	$(BIN)/python examples/demo.py
+
+test: .venv/dev lint types
+	$(BIN)/sottovoce spaces add default
+	$(BIN)/python -m pytest
+
+lint: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/dev
+	$(BIN)/mypy
+
+fast: .venv/dev
+	$(BIN)/python -m pytest -m "not slow"
+
+benchmark: .venv/base
+	$(BIN)/sottovoce spaces add default large
+	$(BIN)/python benchmarks/peers.py
+
+clean:
+	rm -rf .venv
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "sottovoce needs Python 3.11 or later: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -m venv .venv \
+	  || { rm -rf .venv; echo "no venv module: on Debian, apt-get install python3-venv"; exit 1; }
+
+.venv/base: .venv/bin/python pyproject.toml
+	$(PIP) -e .
+	@touch $@
+
+.venv/dev: .venv/bin/python pyproject.toml
+	$(PIP) -e '.[dev]'
+	@touch $@ .venv/base

@@ -1,0 +1,71 @@
+"""Figures of the published mechanisms on the real default space."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from sottovoce import TextPipeline, mechanism
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def sampled(default_space):
+    """200 words spread evenly from the most to the least frequent."""
+    return np.linspace(0, default_space.size - 1, 200).astype(np.int64)
+
+
+def unchanged(chosen, ids, repeats):
+    """N_w: how often a word comes back as itself."""
+    return float((chosen.sample(ids, repeats, np.random.default_rng(1)) == ids).mean())
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "expected"),
+    [(5, 0.012), (10, 0.247), (12.5, 0.517), (15, 0.754), (17.5, 0.888), (20, 0.948)],
+)
+def test_cmp_returns_words_as_often_as_it_should(default_space, sampled, epsilon, expected):
+    chosen = mechanism("cmp", space=default_space, epsilon=epsilon)
+    assert unchanged(chosen, sampled, 25) == pytest.approx(expected, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "expected"),
+    [
+        (10, 0.11),
+        (15, 0.24),
+        (20, 0.26),
+        (30, 0.27),
+        (50, 0.30),
+        (100, 0.38),
+        (300, 0.61),
+        (1000, 0.83),
+    ],
+)
+def test_vickrey_returns_words_as_often_as_it_should(default_space, sampled, epsilon, expected):
+    chosen = mechanism("vickrey-cmp", space=default_space, epsilon=epsilon)
+    assert unchanged(chosen, sampled, 25) == pytest.approx(expected, abs=0.02)
+
+
+def test_geometry_of_the_default_space(default_space, sampled):
+    assert default_space.dimension == 300
+    assert default_space.size == 33_849
+    norms = np.linalg.norm(default_space.vectors, axis=1)
+    assert np.median(norms) == pytest.approx(6.62, abs=0.02)
+    _, distances = default_space.nearest_output.top(default_space.vectors[sampled], 2)
+    assert np.median(distances[:, 1]) == pytest.approx(4.8, abs=0.3)
+    eigenvalues = np.linalg.eigvalsh(default_space.covariance)
+    assert eigenvalues[[0, -1]] == pytest.approx([0.040, 17.6], rel=0.02)
+
+
+def test_few_words_of_real_queries_stay_unknown(default_space, shared_data):
+    """Plain splitting leaves 32 of 232 tokens unknown; the rest are words the space lacks."""
+    file = shared_data / "topics" / "dl19" / "queries.jsonl"
+    queries = [json.loads(line)["text"] for line in file.read_text().splitlines()]
+    plain = [token for query in queries for token in query.lower().split()]
+    assert sum(token not in default_space for token in plain) == 32
+    prepared = [TextPipeline().prepare(query, default_space) for query in queries]
+    assert sum(each.counts.uniform for each in prepared) == 29

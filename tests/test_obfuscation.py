@@ -1,0 +1,192 @@
+"""Texts in, variants out: in order, in batches, and nothing leaves when something fails."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import traceback
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from sottovoce import Obfuscator, TextPipeline, mechanism
+from sottovoce.errors import PrivacyWarning, SottovoceError, UnknownWordError, UsageError
+from sottovoce.mechanisms import names
+from sottovoce.mechanisms.cmp import CMP
+from sottovoce.randomness import UNIT, Draws
+from sottovoce.testing import SECRET
+
+
+def run(chosen, texts, **options):
+    return list(Obfuscator(chosen, **options).obfuscate(texts))
+
+
+def test_a_result_says_everything(toy):
+    (result,) = run(mechanism("cmp", space=toy, epsilon=2.0), ["A b, zzz!"], n=3, rng=1)
+    assert len(result.variants) == 3
+    said = json.loads(json.dumps(result.to_dict()))
+    assert said["text"] == "A b, zzz!"
+    assert said["mechanism"] == "cmp:epsilon=2"
+    assert said["epsilon"] == 2.0
+    assert said["release"] == "independent"
+    assert said["guarantee"]["notion"] == "metric"
+    assert said["spent"] == 6.0
+    assert said["unknown"] == ["zzz"]
+    assert said["kept"] == []
+    assert said["seeded"] is True
+    assert any("seed" in caveat for caveat in said["guarantee"]["caveats"])
+    for variant in result.variants:
+        assert all(word in "abcef" for word in variant.replace(",", "").rstrip("!").split())
+        assert variant.endswith("!")
+    assert "zzz" not in repr(result)
+
+
+def test_secure_results_are_not_stamped_and_never_repeat(small_space):
+    chosen = mechanism("cmp", space=small_space, epsilon=0.1)
+    text = " ".join(small_space.words(range(30)))
+    one, other = (run(chosen, [text])[0] for _ in range(2))
+    assert not one.seeded
+    assert one.variants != other.variants
+
+
+def test_once_costs_one_release(small_space):
+    chosen = mechanism("cmp", space=small_space, epsilon=4.0)
+    text = "word1 word2 word3"
+    (once,) = run(chosen, [text], n=20, release="once")
+    (independent,) = run(chosen, [text], n=20)
+    assert once.spent == 4.0
+    assert independent.spent == 80.0
+    columns = list(zip(*(variant.split() for variant in once.variants), strict=True))
+    assert all(len(set(column)) == 20 for column in columns), "twenty different words each"
+
+
+def test_once_reads_the_nearest_words_off_one_point_and_deals_them_at_random(small_space):
+    chosen = mechanism("cmp", space=small_space, epsilon=1e6)
+    expected = set(
+        small_space.words(small_space.nearest_output.top(small_space.vectors[[7]], 5)[0][0])
+    )
+    results = run(chosen, ["word7"] * 400, n=5, release="once", rng=1)
+    assert all(set(result.variants) == expected for result in results)
+    place = [result.variants.index("word7") for result in results]
+    assert stats.chisquare(np.bincount(place, minlength=5)).pvalue > 1e-4
+
+
+def test_once_with_one_variant_is_the_mechanism_itself(small_space):
+    ids = np.arange(500)
+    for name in names():
+        chosen = mechanism(name, space=small_space, epsilon=5.0)
+        one, other = (Draws([(np.random.default_rng(3), 500)]) for _ in range(2))
+        assert np.array_equal(chosen.draw_once(ids, 1, one)[:, 0], chosen.draw(ids, other))
+
+
+def test_unknown_words_are_uniform_over_the_output_vocabulary(toy):
+    chosen = mechanism("cmp", space=toy, epsilon=1000.0)
+    (result,) = run(chosen, ["zzz " * 20_000], rng=5)
+    counts = [result.variants[0].split().count(word) for word in "abcef"]
+    assert sum(counts) == 20_000
+    assert stats.chisquare(counts).pvalue > 1e-4
+    assert result.spent == 0.0, "no known word, nothing spent"
+
+
+def test_unknown_words_can_be_dropped_refused_or_kept(toy):
+    chosen = mechanism("cmp", space=toy, epsilon=1000.0)
+    (dropped,) = run(chosen, ["a zzz b"], pipeline=TextPipeline(unknown="drop"))
+    assert len(dropped.variants[0].split()) == 2
+    with pytest.raises(UnknownWordError) as caught:
+        run(chosen, ["a zzz b"], pipeline=TextPipeline(unknown="error"))
+    assert "zzz" not in str(caught.value)
+    with pytest.warns(PrivacyWarning):
+        keeping = TextPipeline(unknown="keep")
+    (kept,) = run(chosen, ["a zzz b"], pipeline=keeping)
+    assert "zzz" in kept.variants[0]
+    assert kept.kept == ("zzz",)
+    assert any("in clear" in caveat for caveat in kept.guarantee.caveats)
+
+
+@pytest.mark.parametrize("release", ["independent", "once"])
+def test_long_texts_are_drawn_in_units_and_stay_in_order(small_space, release):
+    words = small_space.words(np.arange(3 * UNIT + 17) % 2000)
+    chosen = mechanism("cmp", space=small_space, epsilon=1e6)
+    (result,) = run(chosen, [" ".join(words)], n=1, rng=2, release=release)
+    assert result.variants[0].split() == words
+
+
+@given(st.lists(st.text(), max_size=5), st.integers(1, 3), st.sampled_from(["once", "independent"]))
+def test_any_texts_give_defined_results(texts, n, release):
+    from sottovoce.testing import toy_space
+
+    chosen = mechanism("vickrey-cmp", space=toy_space(), epsilon=1.0)
+    results = run(chosen, texts, n=n, rng=1, release=release)
+    assert [len(result.variants) for result in results] == [n] * len(texts)
+
+
+def test_a_single_string_is_not_taken_for_a_list(toy):
+    with pytest.raises(UsageError, match="list of texts"):
+        run(mechanism("cmp", space=toy), "abc")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"n": 0}, "at least one variant"),
+        ({"batch_size": 0}, "at least one text"),
+        ({"workers": 0}, "at least one worker"),
+        ({"release": "twice"}, "independent, once"),
+        ({"release": "once", "n": 6}, "ask for fewer variants"),
+    ],
+)
+def test_impossible_options_are_refused(toy, options, says):
+    with pytest.raises(UsageError, match=says):
+        Obfuscator(mechanism("cmp", space=toy), **options)
+
+
+class Fails(CMP):
+    """A mechanism that fails with a word in its message."""
+
+    def draw(self, ids, draws):
+        raise KeyError(self.space.word(int(ids[0])))
+
+
+def test_a_failing_mechanism_releases_nothing_and_names_no_word(small_space):
+    failing = Fails(small_space, 1.0)
+    released = []
+    text = small_space.word(1234)
+    with pytest.raises(SottovoceError) as caught:
+        released.extend(Obfuscator(failing).obfuscate([text]))
+    assert released == []
+    told = "".join(traceback.format_exception(caught.value))
+    assert "KeyError" in str(caught.value)
+    assert text not in told
+
+
+def test_obfuscators_pickle(small_space):
+    obfuscator = Obfuscator(mechanism("cmp", space=small_space), n=3, rng=1)
+    copy = pickle.loads(pickle.dumps(obfuscator))
+    texts = ["word1 word2", SECRET]
+    assert [r.variants for r in copy.obfuscate(texts)] == [
+        r.variants for r in obfuscator.obfuscate(texts)
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", names())
+def test_five_thousand_words_are_the_same_for_any_batch_size_and_workers(name, default_space):
+    """Texts of 1 to 300 words in batches of 1, 7 and 1000, on one and two worker processes."""
+    words = default_space.words(np.arange(5000) * 6 % default_space.size)
+    ends = np.cumsum([1, 7, 40, 3, 300, 20, 5, 24] * 13)
+    texts = [" ".join(words[a:b]) for a, b in zip([0, *ends], [*ends, 5000], strict=False)]
+    chosen = mechanism(name, space=default_space, epsilon=10.0)
+    runs = [
+        [result.variants for result in run(chosen, texts, rng=99, **options)]
+        for options in (
+            {"batch_size": 1},
+            {"batch_size": 7},
+            {"batch_size": 1000},
+            {"batch_size": 50, "workers": 2},
+        )
+    ]
+    assert sum(len(variants[0].split()) for variants in runs[0]) >= 5000
+    assert runs[0] == runs[1] == runs[2] == runs[3]
