@@ -7,15 +7,18 @@ import sys
 from time import perf_counter
 from typing import Any
 
-from turns import BATCH, QUERY_WORDS, VARIANTS, Loaded, Piece, Supply, Task, serve
+from turns import BATCH, QUERY_WORDS, VARIANTS, Loaded, NotOfferedError, Piece, Supply, Task, serve
 
 
 def bring_in(task: Task) -> Any:
     """Import the package and, because it is lazy, the parts that will be used."""
     for part in ("mechanisms", "randomness", "spaces.sources", "threads"):
         importlib.import_module(f"sottovoce.{part}")
-    sys.modules["sottovoce.threads"].set_threads(task.threads)
-    return sys.modules["sottovoce"]
+    sottovoce: Any = sys.modules["sottovoce"]
+    if task.mechanism not in sottovoce.mechanisms.names():
+        raise NotOfferedError
+    sottovoce.threads.set_threads(task.threads)
+    return sottovoce
 
 
 def load(task: Task, sottovoce: Any) -> Loaded:

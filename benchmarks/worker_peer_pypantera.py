@@ -38,7 +38,11 @@ def load(task: Task, mechanism_class: Any) -> Loaded:
     pandas = importlib.import_module("pandas")
     parameters = CLASSES[task.mechanism][2]
     path = str(Path(task.folder) / "glove.txt")
-    mechanism = mechanism_class({"embPath": path, "epsilon": task.epsilon, **parameters})
+    epsilon: Any = task.epsilon
+    if task.mechanism == "custext":
+        # From a plain float numpy 2 makes float32 probabilities, whose sum it then refuses.
+        epsilon = importlib.import_module("numpy").float64(epsilon)
+    mechanism = mechanism_class({"embPath": path, "epsilon": epsilon, **parameters})
     supply = Supply(task.facts()["words"])
 
     def obfuscate(n: int) -> Piece:

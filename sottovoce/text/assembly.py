@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from itertools import chain
 
 import numpy as np
 
@@ -29,16 +27,46 @@ class Assembly:
         self._settled: list[str] = []
         self._tail = self._blank = ""
 
-    def add(self, chunks: list[str], fragments: dict[str, Fragment], blanks: list[str]) -> None:
-        """Append chunks, with the fragment of each distinct one, and the whitespace after each."""
-        pieces = list(fragments.values())
-        numbers = dict(zip(fragments, range(len(pieces)), strict=True))
-        which = _integers(map(numbers.__getitem__, chunks))
-        self._add_slots(pieces, which, _integers(map(len, chunks)) + _integers(map(len, blanks)))
-        self._add_literals(chunks, [pieces[number].literals for number in which.tolist()], blanks)
-        for piece, times in zip(pieces, np.bincount(which).tolist(), strict=True):
-            for event in piece.events:
-                self._events[event] += times
+    def add(self, chunks: list[str], pieces: list[Fragment], blanks: list[str]) -> None:
+        """Append chunks, the fragment of each, and the whitespace after each.
+
+        Where a chunk is left out altogether, so is a blank beside it.
+        """
+        ids: list[int] = []
+        edges: list[int] = []
+        offsets: list[int] = []
+        literals, settled, tail, blank = self._literals, self._settled, self._tail, self._blank
+        offset = self._offset
+        for chunk, piece, blank_after in zip(chunks, pieces, blanks, strict=True):
+            own, own_ids, own_edges, events = piece
+            if own_ids:
+                ids += own_ids
+                edges += own_edges
+                offsets.append(offset)
+                before = tail + blank + own[0]
+                if settled:
+                    before = "".join(settled) + before
+                    settled.clear()
+                literals.append(before or (" " if literals else ""))
+                if len(own) > 2:
+                    literals += own[1:-1]
+                    offsets += [offset] * (len(own) - 2)
+                tail, blank = own[-1], blank_after
+            elif own[0] or not chunk:
+                settled += (tail, blank, own[0])
+                tail, blank = "", blank_after
+            elif _breaks_line(blank) and _breaks_line(blank_after):
+                settled += (tail, blank)
+                tail, blank = "", blank_after
+            else:
+                blank = _one_of_two_blanks(blank, blank_after)
+            for event in events:
+                self._events[event] += 1
+            offset += len(chunk) + len(blank_after)
+        self._tail, self._blank, self._offset = tail, blank, offset
+        self._slots.append(np.array(ids, dtype=np.int64))
+        spans = np.array(edges, dtype=np.int64).reshape(-1, 2)
+        self._spans.append(spans + np.array(offsets, dtype=np.int64)[:, None])
 
     def finish(self, text: str, *, restores_case: bool, releases_punctuation: bool) -> PreparedText:
         """Close the last literal and hand out the whole."""
@@ -65,47 +93,6 @@ class Assembly:
             releases_punctuation=releases_punctuation,
         )
 
-    def _add_slots(self, pieces: list[Fragment], which: IntArray, lengths: IntArray) -> None:
-        """Gather ids and spans of ``pieces[which[0]], pieces[which[1]], ...``."""
-        sizes_by_piece = _integers(len(piece.ids) for piece in pieces)
-        ids = _integers(chain.from_iterable(piece.ids for piece in pieces))
-        spans = _integers(chain.from_iterable(piece.spans for piece in pieces)).reshape(-1, 2)
-        sizes = sizes_by_piece[which]
-        ends = np.cumsum(lengths) + self._offset
-        first = np.cumsum(sizes_by_piece)[which] - np.cumsum(sizes)
-        rows = np.repeat(first, sizes)
-        rows += np.arange(len(rows))
-        self._slots.append(ids[rows])
-        self._spans.append(spans[rows] + np.repeat(ends - lengths, sizes)[:, None])
-        self._offset = int(ends[-1])
-
-    def _add_literals(
-        self, chunks: list[str], literals_of: list[tuple[str, ...]], blanks: list[str]
-    ) -> None:
-        """Join what stands between slots; a chunk left out takes a blank beside it along."""
-        literals, settled, tail, blank = self._literals, self._settled, self._tail, self._blank
-        for chunk, own, blank_after in zip(chunks, literals_of, blanks, strict=True):
-            if len(own) > 1:
-                before = tail + blank + own[0]
-                if settled:
-                    before = "".join(settled) + before
-                    settled.clear()
-                literals.append(before or (" " if literals else ""))
-                if len(own) > 2:
-                    literals += own[1:-1]
-                tail = own[-1]
-            elif own[0] or not chunk:
-                settled += (tail, blank, own[0])
-                tail = ""
-            elif _breaks_line(blank) and _breaks_line(blank_after):
-                settled += (tail, blank)
-                tail = ""
-            else:
-                blank = _one_of_two_blanks(blank, blank_after)
-                continue
-            blank = blank_after
-        self._tail, self._blank = tail, blank
-
 
 def _one_of_two_blanks(before: str, after: str) -> str:
     """Choose what stays of the whitespace around a chunk left out; nothing at a text's edge."""
@@ -118,7 +105,3 @@ def _one_of_two_blanks(before: str, after: str) -> str:
 
 def _breaks_line(blank: str) -> bool:
     return not _LINE_BREAKS.isdisjoint(blank)
-
-
-def _integers(values: Iterable[int]) -> IntArray:
-    return np.fromiter(values, dtype=np.int64)

@@ -74,8 +74,8 @@ class TextPipeline:
             raise UsageError(f"a text must be a str, not {type(text).__name__}")
         normalised = normalise(text)
         assembly = Assembly()
-        for chunks, fragments, blanks in self._cut(normalised, space):
-            assembly.add(chunks, fragments, blanks)
+        for chunks, pieces, blanks in self._cut(normalised, space):
+            assembly.add(chunks, pieces, blanks)
         prepared = assembly.finish(
             normalised,
             restores_case=self.restore_case,
@@ -87,24 +87,23 @@ class TextPipeline:
 
     def _cut(
         self, text: str, space: Lexicon
-    ) -> Iterator[tuple[list[str], dict[str, Fragment], list[str]]]:
-        """Cut a text into chunks, distinct fragments, and whitespace after each, block by block."""
+    ) -> Iterator[tuple[list[str], list[Fragment], list[str]]]:
+        """Cut a text into chunks, their fragments, and the whitespace after each, in blocks."""
         rules = Rules(
             self.unknown, PROTECTIONS[self.protect], self.keep, self.punctuation == "keep"
         )
         remembered = _remembered.setdefault(space, {}).setdefault(self, {})
+
+        def learn(chunk: str) -> Fragment:
+            piece = fragment(chunk, space, rules)
+            if len(chunk) <= _REMEMBERED_LENGTH:
+                remembered[chunk] = piece
+            return piece
+
         for chunks, blanks in blocks(text):
             if len(remembered) > _REMEMBERED_CHUNKS:
                 remembered = _remembered[space][self] = {}
-            fragments = {}
-            for chunk in dict.fromkeys(chunks):
-                piece = remembered.get(chunk)
-                if piece is None:
-                    piece = fragment(chunk, space, rules)
-                    if len(chunk) <= _REMEMBERED_LENGTH:
-                        remembered[chunk] = piece
-                fragments[chunk] = piece
-            yield chunks, fragments, blanks
+            yield chunks, [remembered.get(chunk) or learn(chunk) for chunk in chunks], blanks
 
 
 def _refuse_unknown(prepared: PreparedText) -> None:

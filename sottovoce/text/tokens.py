@@ -45,7 +45,7 @@ _NOT_PUNCTUATION = regex.compile(r"\P{P}+")
 # \t \n \r and category Z. The standard library's engine splits on it twice as fast.
 WHITESPACE = "\t\n\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _WHITESPACE = re.compile(f"([{WHITESPACE}]+)")
-_BLOCK = 1 << 18
+_BLOCK = 1 << 16
 
 # Python orders a run of combining marks by insertion, so that time grows with the square of its
 # length. As in Unicode's stream-safe format a joiner without effect breaks runs longer than 30.
