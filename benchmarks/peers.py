@@ -103,8 +103,8 @@ def export(space: str, root: Path, *, texts: bool) -> Path:
     done = subprocess.run(
         command + ["--texts"] * texts, stdout=subprocess.PIPE, encoding="utf-8", check=False
     )
-    if done.returncode:
-        raise SystemExit(f"the space '{space}' is not there: run 'sottovoce spaces add {space}'")
+    if done.returncode:  # It has said why.
+        raise SystemExit(1)
     return Path(done.stdout.strip())
 
 

@@ -55,7 +55,7 @@ class Peer:
     def install(self, root: Path) -> System:
         """The peer in a virtual environment of its own, made the first time and reused later."""
         folder = root / f"{self.requirement.replace('==', '-')}-{sys.implementation.cache_tag}"
-        python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+        python = folder / "bin" / "python"
         complete = folder / "complete"
         if not complete.exists():
             shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Putting fragments together to one prepared text, a block at a time."""
+"""Puts fragments together to one prepared text, a block at a time."""
 
 from __future__ import annotations
 
@@ -34,15 +34,14 @@ class Assembly:
         """
         ids: list[int] = []
         edges: list[int] = []
-        offsets: list[int] = []
         literals, settled, tail, blank = self._literals, self._settled, self._tail, self._blank
         offset = self._offset
         for chunk, piece, blank_after in zip(chunks, pieces, blanks, strict=True):
             own, own_ids, own_edges, events = piece
             if own_ids:
                 ids += own_ids
-                edges += own_edges
-                offsets.append(offset)
+                for edge in own_edges:
+                    edges.append(offset + edge)
                 before = tail + blank + own[0]
                 if settled:
                     before = "".join(settled) + before
@@ -50,7 +49,6 @@ class Assembly:
                 literals.append(before or (" " if literals else ""))
                 if len(own) > 2:
                     literals += own[1:-1]
-                    offsets += [offset] * (len(own) - 2)
                 tail, blank = own[-1], blank_after
             elif own[0] or not chunk:
                 settled += (tail, blank, own[0])
@@ -65,8 +63,7 @@ class Assembly:
             offset += len(chunk) + len(blank_after)
         self._tail, self._blank, self._offset = tail, blank, offset
         self._slots.append(np.array(ids, dtype=np.int64))
-        spans = np.array(edges, dtype=np.int64).reshape(-1, 2)
-        self._spans.append(spans + np.array(offsets, dtype=np.int64)[:, None])
+        self._spans.append(np.array(edges, dtype=np.int64).reshape(-1, 2))
 
     def finish(self, text: str, *, restores_case: bool, releases_punctuation: bool) -> PreparedText:
         """Close the last literal and hand out the whole."""

@@ -23,6 +23,9 @@ class Event(NamedTuple):
     surface: str
     fate: Fate
 
+    def __repr__(self) -> str:
+        return f"Event({self.fate})"
+
 
 class Fragment(NamedTuple):
     """A chunk made ready: ``literals[0] slot literals[1] slot ... literals[-1]``.
@@ -34,6 +37,9 @@ class Fragment(NamedTuple):
     ids: tuple[int, ...]
     spans: tuple[int, ...]
     events: tuple[Event, ...]
+
+    def __repr__(self) -> str:
+        return f"Fragment({len(self.ids)} slots)"
 
 
 class Rules(NamedTuple):

@@ -17,7 +17,7 @@ from sottovoce.text.fragments import Fragment, Rules, UnknownPolicy, fragment
 from sottovoce.text.prepared import PreparedText
 from sottovoce.text.protection import PROTECTIONS
 from sottovoce.text.resolve import Lexicon, comparable
-from sottovoce.text.tokens import blocks, normalise
+from sottovoce.text.tokens import blocks, normalise, tokenise
 
 _REMEMBERED_CHUNKS = 1 << 17
 _REMEMBERED_LENGTH = 64
@@ -124,13 +124,16 @@ def _refuse_unknown(prepared: PreparedText) -> None:
 
 
 def _keep_list(words: Iterable[str]) -> frozenset[str]:
-    listed = frozenset() if isinstance(words, str) else frozenset(words)
+    listed = [] if isinstance(words, str) else list(words)
     if isinstance(words, str) or not all(isinstance(word, str) for word in listed):
         raise UsageError("keep must be a collection of words, such as frozenset({'python'})")
-    compared = frozenset(comparable(word) for word in listed)
-    if any(len(word.split()) != 1 for word in compared):
-        raise UsageError("each entry of keep must be one word; list the words of a phrase singly")
-    return compared
+    for word in listed:
+        if [token.surface for token in tokenise(word)] != [normalise(word)]:
+            raise UsageError(
+                "each entry of keep must be one word without punctuation around it; list the "
+                "words of a phrase one by one"
+            )
+    return frozenset(map(comparable, listed))
 
 
 def _check_choice(option: str, value: object, allowed: Sequence[str]) -> None:

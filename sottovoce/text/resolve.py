@@ -37,7 +37,10 @@ _WHOLE = regex.compile(rf"[\p{{P}}--[{JOINERS}]]|@|\d[\p{{P}}\p{{S}}\p{{Cf}}]+\d
 
 
 class Lexicon(Protocol):
-    """What knows words: a ``WordSpace``, or anything else that numbers them."""
+    """What knows words: a ``WordSpace``, or anything else that numbers them.
+
+    It must not change, be hashable and allow weak references, as plain objects do.
+    """
 
     def id(self, word: str, /) -> int:
         """Return the id of a word, or ``UNKNOWN``."""
@@ -93,7 +96,7 @@ def _forms(word: str) -> Iterator[str]:
 
 
 def _joined(word: str) -> str:
-    """Figures without thousands separators, U.S as US, e-mail as email."""
+    """Leave out what stands inside: 1,000 as 1000, U.S as US, e-mail as email."""
     if _THOUSANDS.fullmatch(word):
         return word.replace(",", "")
     if _INITIALS.fullmatch(word):
@@ -127,7 +130,7 @@ def _first_known(surface: str, lexicon: Lexicon) -> int:
 
 
 def _contraction(surface: str, lexicon: Lexicon) -> tuple[Part, ...]:
-    """``don't`` as do and n't (or not), where the space has them."""
+    """Take ``don't`` apart into do and n't (or not), as the space has them."""
     match = _CONTRACTION.fullmatch(surface.translate(_STRAIGHT))
     if match is None:
         return ()

@@ -99,7 +99,7 @@ def _split(block: str) -> tuple[list[str], list[str]]:
 
 
 def spans(chunk: str) -> Iterable[tuple[int, int]]:
-    """Where the tokens of a chunk (a text without whitespace) start and end."""
+    """Find where the tokens of a chunk (a text without whitespace) start and end."""
     if chunk.isalnum():
         return [(0, len(chunk))]
     return (match.span() for match in _TOKEN.finditer(chunk))
