@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from sottovoce.errors import UsageError
-from sottovoce.spaces import nearest
+from sottovoce.spaces import scan
 from sottovoce.spaces.nearest import METRICS, Nearest
 from sottovoce.threads import set_threads
 
@@ -98,7 +98,7 @@ def test_batch_size_and_threads_change_nothing(k):
 
 
 def test_masses_of_ties_stay_in_bounded_memory(monkeypatch):
-    monkeypatch.setattr(nearest, "MANY_CANDIDATES", 5000)
+    monkeypatch.setattr(scan, "MANY_CANDIDATES", 5000)
     search = Nearest(np.ones((3000, 4)))
     ids, values = search.top(np.zeros((200, 4)), 3)
     assert (ids == np.arange(3)).all()
@@ -119,7 +119,7 @@ def test_the_error_bound_holds_for_real_products():
     y = rng.standard_normal((500, 301)).astype(np.float32)
     exact = x.astype(np.float64) @ y.astype(np.float64).T
     sizes = np.abs(x).astype(np.float64) @ np.abs(y).astype(np.float64).T
-    assert (np.abs(x @ y.T - exact) <= nearest.accumulated_error(301) * sizes).all()
+    assert (np.abs(x @ y.T - exact) <= scan.accumulated_error(301) * sizes).all()
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.errors import SottovoceError
-from sottovoce.spaces.nearest import (
+from sottovoce.spaces.scan import (
     MANY_CANDIDATES,
     Candidates,
+    FloatBound,
     TooManyCandidatesError,
-    accumulated_error,
 )
 from sottovoce.types import Float32Array
 
@@ -36,7 +36,7 @@ def gpu_present() -> bool:
 class TorchScan:
     """Blocks of float32 products on ``device``; only candidates travel back."""
 
-    def __init__(self, operand: Float32Array, device: str = "cuda") -> None:
+    def __init__(self, operand: Float32Array, folded: bool, device: str = "cuda") -> None:
         try:
             import torch
         except ImportError:
@@ -46,19 +46,19 @@ class TorchScan:
         self.torch = torch
         self.device = torch.device(device)
         self.operand = torch.from_numpy(np.array(operand)).to(self.device)
-        self.relative_error = accumulated_error(operand.shape[1])
+        self.bound = FloatBound(operand, folded)
 
-    def scan(self, queries: Float32Array, slack: Float32Array, k: int) -> Candidates:
+    def candidates(self, points: Float32Array, k: int) -> Candidates:
         """Scan all words for one block of queries."""
         torch = self.torch
-        points = torch.from_numpy(queries).to(self.device)
-        room = torch.from_numpy(slack).to(self.device)
+        queries = torch.from_numpy(self.bound.queries(points)).to(self.device)
+        room = torch.from_numpy(self.bound.slack(points)).to(self.device)
         best = torch.full((len(queries), k), -torch.inf, device=self.device)
         found: list[Candidates] = []
         pending = 0
         width = max(k, SCORES_ON_DEVICE // max(1, len(queries)))
         for start in range(0, len(self.operand), width):
-            scores = self._products(points, self.operand[start : start + width])
+            scores = self._products(queries, self.operand[start : start + width])
             here = scores.topk(min(k, scores.shape[1]), dim=1).values
             best = torch.cat([best, here], dim=1).topk(k, dim=1).values
             near = scores >= (best[:, -1] - room)[:, None]
@@ -74,13 +74,14 @@ class TorchScan:
                 )
             )
         floor = (best[:, -1] - room).cpu().numpy()
-        return Candidates.join(found).above(floor)
+        together = Candidates.join(found)
+        return together.where(together.scores >= floor[together.rows])
 
-    def _products(self, points: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
+    def _products(self, queries: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
         """Full float32 products: the error bound does not allow for TF32."""
         matmul = self.torch.backends.cuda.matmul
         allowed, matmul.allow_tf32 = matmul.allow_tf32, False
         try:
-            return points @ block.T
+            return queries @ block.T
         finally:
             matmul.allow_tf32 = allowed

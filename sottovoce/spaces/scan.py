@@ -1,0 +1,186 @@
+"""Fast, approximate scans that provably miss nothing: the first half of an exact search.
+
+A scan computes scores in low precision, block by block, and keeps every word whose score comes
+within the proven error of the k-th best. What it keeps, a few words a query, is decided exactly
+by the caller.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.types import Float32Array, Float64Array, IntArray
+
+QUERIES = 1024
+"""Queries in a block; with WORDS it bounds the memory of a thread."""
+WORDS = 512
+"""Words in a block, for large batches; small batches take more."""
+SCORES = QUERIES * WORDS
+LANES = 32
+"""Words of a block are grouped by number modulo this; only groups with a good peak are read."""
+MANY_CANDIDATES = 1 << 22
+"""More than this (masses of ties) and a block of queries is split in two."""
+
+UNIT_ROUNDOFF = 2.0**-24
+SMALLEST_NORMAL = 2.0**-126
+
+Scores = NDArray[Any]
+"""float32 or int32, (words, queries)."""
+
+
+class TooManyCandidatesError(Exception):
+    """A block of queries has more near-ties than memory should hold."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Pairs (query row, word column) that may be among the k best, with their scan scores."""
+
+    rows: IntArray
+    columns: IntArray
+    scores: Scores
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def where(self, good: NDArray[np.bool_]) -> Candidates:
+        """Some of the pairs."""
+        return Candidates(self.rows[good], self.columns[good], self.scores[good])
+
+    @staticmethod
+    def join(parts: list[Candidates]) -> Candidates:
+        """All pairs of several lists."""
+        return Candidates(
+            np.concatenate([part.rows for part in parts]),
+            np.concatenate([part.columns for part in parts]),
+            np.concatenate([part.scores for part in parts]),
+        )
+
+
+class Scan(Protocol):
+    """What depends on the device and the precision."""
+
+    def candidates(self, points: Float32Array, k: int) -> Candidates:
+        """All pairs that may be among the k largest ``point . word - half_norm`` of their row."""
+
+
+def accumulated_error(length: int) -> float:
+    """The classical bound n u / (1 - n u) of a float32 sum of ``length`` products, any order."""
+    # A few more operations: rounding the operands that we derive (half norms, unit vectors).
+    steps = length + 4
+    return steps * UNIT_ROUNDOFF / (1 - steps * UNIT_ROUNDOFF)
+
+
+def row_norms(rows: NDArray[Any]) -> Float64Array:
+    """Euclidean norms in float64."""
+    exact = rows.astype(np.float64)
+    return np.asarray(np.sqrt((exact * exact).sum(axis=1)))
+
+
+def block_width(queries: int) -> int:
+    """How many words to take at a time, a multiple of LANES."""
+    return max(WORDS, SCORES // max(1, queries)) // LANES * LANES
+
+
+class FloatBound:
+    """The error of float32 products x.y - h with |y| and h bounded."""
+
+    def __init__(self, operand: Float32Array, folded: bool) -> None:
+        self.folded = folded
+        self.length = operand.shape[1]
+        largest = 0.0
+        for start in range(0, len(operand), 1 << 14):
+            block = operand[start : start + (1 << 14), : self.length - folded]
+            largest = max(largest, float(np.einsum("ij,ij->i", block, block).max(initial=0.0)))
+        # The largest norm, rounded up: the float32 sum above has its own rounding error.
+        self.reach = np.sqrt(largest) * (1 + accumulated_error(self.length))
+
+    def queries(self, points: Float32Array) -> Float32Array:
+        """The points as they are multiplied."""
+        if not self.folded:
+            return points
+        return np.concatenate([points, np.ones((len(points), 1), np.float32)], axis=1)
+
+    def slack(self, points: Float32Array) -> Float32Array:
+        """How far below the k-th best score a word may lie and still be among the k best."""
+        size = row_norms(points) * self.reach + (self.reach**2 / 2 if self.folded else 0.0)
+        # Both scores may be off by the error, hence twice; the rest covers the rounding of
+        # "kth - slack" itself, and underflow.
+        error = 2 * accumulated_error(self.length) + 2.0**-21
+        return np.asarray(error * size + 2 * self.length * SMALLEST_NORMAL, dtype=np.float32)
+
+
+class BlasScan:
+    """The scan by float32 matrix products on the CPU; ``operand`` may hold -|w|^2 / 2 folded in."""
+
+    def __init__(self, operand: Float32Array, folded: bool) -> None:
+        self.operand = operand
+        self.bound = FloatBound(operand, folded)
+
+    def candidates(self, points: Float32Array, k: int) -> Candidates:
+        """Scan all words for one block of queries."""
+        queries = np.ascontiguousarray(self.bound.queries(points).T)
+        tracker = Tracker(k, self.bound.slack(points))
+        width = min(block_width(len(points)), -(-len(self.operand) // LANES) * LANES)
+        buffer = np.empty((width, len(points)), dtype=np.float32)
+        for start in range(0, len(self.operand), width):
+            block = self.operand[start : start + width]
+            np.matmul(block, queries, out=buffer[: len(block)])
+            tracker.see(buffer, start, len(block))
+        return tracker.candidates()
+
+
+class Tracker:
+    """The running k-th best of each query, and the candidates that come near it."""
+
+    def __init__(self, k: int, slack: Scores) -> None:
+        self.k, self.slack = k, slack
+        self.lowest = -np.inf if slack.dtype.kind == "f" else -(2**30)
+        self.best = np.full((len(slack), k), self.lowest, dtype=slack.dtype)
+        self.kth = self.best[:, 0].copy()
+        self.found: list[Candidates] = []
+        self.pending = 0
+
+    def candidates(self) -> Candidates:
+        """What is still near the k-th best now."""
+        found = Candidates.join(self.found)
+        return found.where(found.scores >= (self.kth - self.slack)[found.rows])
+
+    def see(self, scores: Scores, start: int, count: int) -> None:
+        """Take note of ``count`` words from ``start`` on; ``scores`` has room for whole lanes."""
+        used = -(-count // LANES) * LANES
+        scores[count:used] = self.lowest
+        lanes = scores[:used].reshape(-1, LANES, scores.shape[1])
+        peaks = np.maximum.reduce(lanes, axis=0)
+        self._raise_kth(peaks)
+        floor = self.kth - self.slack
+        lane, row = np.nonzero(peaks >= floor)
+        if not len(row):
+            return
+        members = lanes[:, lane, row]
+        depth, pair = np.nonzero(members >= floor[row])
+        columns = start + depth * LANES + lane[pair]
+        real = columns < start + count
+        self.found.append(Candidates(row[pair], columns, members[depth, pair]).where(real))
+        self.pending += len(self.found[-1])
+        if self.pending > MANY_CANDIDATES:
+            self.found = [self.candidates()]
+            self.pending = len(self.found[0])
+            if self.pending > MANY_CANDIDATES // 2 and len(self.kth) > 1:
+                raise TooManyCandidatesError
+
+    def _raise_kth(self, peaks: Scores) -> None:
+        highest = peaks.max(axis=0)
+        if self.k == 1:
+            np.maximum(self.kth, highest, out=self.kth)
+            return
+        # The peaks of different lanes are different words: their k-th best is a lower bound.
+        better = np.flatnonzero(highest > self.kth)
+        together = np.concatenate([self.best[better], peaks.T[better]], axis=1)
+        kept = np.partition(together, together.shape[1] - self.k, axis=1)[:, -self.k :]
+        self.best[better] = kept
+        self.kth[better] = kept.min(axis=1)
