@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from sottovoce.errors import UsageError
-from sottovoce.spaces import scan
+from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.spaces import int8_scan, scan
+from sottovoce.spaces.int8_scan import Int8Scan, integer_products
 from sottovoce.spaces.nearest import METRICS, Nearest
 from sottovoce.threads import set_threads
 
@@ -29,25 +30,59 @@ def oracle(vectors, queries, metric, k):
     return ids, np.sqrt(values) if metric == "euclidean" else -values
 
 
+def devices():
+    """Every scan there is; those that cannot run here are skipped with the reason."""
+    cuda = pytest.mark.gpu
+    return ["blas", "int8", "torch:cpu", pytest.param("cuda", marks=cuda)]
+
+
+def build(vectors, metric, device):
+    if device == "int8" and integer_products() is None:
+        pytest.skip("no onnxruntime (extra fast), or no 8-bit dot products in this processor")
+    if device in ("torch:cpu", "cuda"):
+        torch = pytest.importorskip("torch", reason="torch is not installed (extra gpu)")
+        if device == "cuda" and not torch.cuda.is_available():
+            pytest.skip("no CUDA device")
+    return Nearest(vectors, metric, device=device)
+
+
+@pytest.mark.parametrize("device", devices())
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize(("size", "dimension", "count"), [(5, 2, 3), (700, 7, 90), (3000, 50, 40)])
 @pytest.mark.parametrize("k", [1, 2, 5])
-def test_top_k_equals_the_oracle(metric, size, dimension, count, k):
+def test_top_k_equals_the_oracle(metric, size, dimension, count, k, device):
     rng = np.random.default_rng(size + k)
     vectors = rng.standard_normal((size, dimension)).astype(np.float32)
     queries = 3 * rng.standard_normal((count, dimension)).astype(np.float32)
-    ids, values = Nearest(vectors, metric).top(queries, k)
+    ids, values = build(vectors, metric, device).top(queries, k)
     expected_ids, expected_values = oracle(vectors, queries, metric, k)
     assert np.array_equal(ids, expected_ids)
     np.testing.assert_allclose(values, expected_values, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("device", devices())
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("scale", [1e-6, 1e-2, 1, 1e2, 1e6])
+def test_the_scale_of_the_noise_does_not_matter(metric, scale, device):
+    """Outlier dimensions, words of very different length, queries near and far."""
+    rng = np.random.default_rng(8)
+    vectors = rng.standard_normal((2000, 40)) * np.where(np.arange(40) == 3, 9, 1)
+    vectors *= rng.uniform(0.01, 2, (2000, 1))
+    vectors[:7] = 0
+    queries = vectors[rng.integers(0, 2000, 60)] + scale * rng.standard_normal((60, 40))
+    vectors, queries = vectors.astype(np.float32), queries.astype(np.float32)
+    for k in (1, 2, 20):
+        ids, _ = build(vectors, metric, device).top(queries, k)
+        assert np.array_equal(ids, oracle(vectors, queries, metric, k)[0])
+
+
 coordinates = st.floats(-4, 4, width=32).map(lambda x: round(x * 4) / 4)
 
 
+@pytest.mark.parametrize("device", ["blas", "int8"])
 @pytest.mark.parametrize("metric", METRICS)
 @given(data=st.data())
-def test_ties_go_to_the_lowest_id(metric, data):
+def test_ties_go_to_the_lowest_id(metric, device, data):
     """Coarse coordinates make ties and duplicate vectors; they are all exact in float64."""
     dimension = data.draw(st.integers(1, 3))
     vectors = data.draw(
@@ -57,7 +92,8 @@ def test_ties_go_to_the_lowest_id(metric, data):
         arrays.arrays(np.float32, (data.draw(st.integers(0, 5)), dimension), elements=coordinates)
     )
     k = data.draw(st.integers(1, len(vectors)))
-    ids, _ = Nearest(vectors, metric).top(queries, k)
+    assume(device == "blas" or vectors.any())
+    ids, _ = build(vectors, metric, device).top(queries, k)
     assert np.array_equal(ids, oracle(vectors, queries, metric, k)[0])
 
 
@@ -67,12 +103,13 @@ def near_ties(rng, size, dimension):
     return (base + 1e-6 * rng.standard_normal((size, dimension))).astype(np.float32)
 
 
+@pytest.mark.parametrize("device", devices())
 @pytest.mark.parametrize("metric", METRICS)
-def test_scores_closer_than_float32_are_still_decided_exactly(metric):
+def test_scores_closer_than_float32_are_still_decided_exactly(metric, device):
     rng = np.random.default_rng(3)
     vectors = near_ties(rng, 300, 30)
     queries = rng.standard_normal((50, 30)).astype(np.float32) * 5
-    ids, _ = Nearest(vectors, metric).top(queries, 3)
+    ids, _ = build(vectors, metric, device).top(queries, 3)
     assert np.array_equal(ids, oracle(vectors, queries, metric, 3)[0])
     plain = np.argsort(-(queries @ vectors.T), axis=1)[:, 0]
     if metric == "inner":
@@ -143,29 +180,36 @@ def test_an_unknown_metric_is_refused():
         Nearest(np.ones((2, 2)), "manhattan")  # type: ignore[arg-type]
 
 
-@pytest.mark.gpu
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.slow
+@pytest.mark.parametrize("device", devices()[1:])
 @pytest.mark.parametrize("k", [1, 2, 20])
-def test_a_gpu_gives_the_same_answers(metric, k):
-    torch = pytest.importorskip("torch", reason="torch is not installed (extra gpu)")
-    if not torch.cuda.is_available():
-        pytest.skip("no CUDA device")
+def test_real_noise_on_the_real_space_is_decided_alike_everywhere(device, k, default_space):
     rng = np.random.default_rng(11)
-    vectors = np.concatenate([rng.standard_normal((20000, 100)), near_ties(rng, 500, 100)])
-    queries = 4 * rng.standard_normal((3000, 100))
-    here = Nearest(vectors, metric, device="cpu").top(queries, k)
-    there = Nearest(vectors, metric, device="cuda").top(queries, k)
-    assert np.array_equal(here[0], there[0])
-    assert np.array_equal(here[1], there[1])
+    reference = build(default_space.vectors, "euclidean", "blas")
+    other = build(default_space.vectors, "euclidean", device)
+    for epsilon in (1, 10, 50):
+        noise = rng.standard_normal((400, 300))
+        noise *= rng.gamma(300, 1 / epsilon, (400, 1)) / np.linalg.norm(noise, axis=1)[:, None]
+        points = default_space.vectors[rng.integers(0, default_space.size, 400)] + noise
+        expected, distances = reference.top(points, k)
+        found = other.top(points, k)
+        assert np.array_equal(found[0], expected)
+        assert np.array_equal(found[1], distances)
 
 
-@pytest.mark.parametrize("k", [1, 3])
-def test_the_torch_scan_gives_the_same_answers_on_the_cpu(k):
-    pytest.importorskip("torch", reason="torch is not installed (extra gpu)")
+def test_nobody_can_tell_when_the_scan_changes():
+    """Large tables switch to 8-bit codes after some queries, where that is possible."""
     rng = np.random.default_rng(12)
-    vectors = np.concatenate([rng.standard_normal((3000, 30)), near_ties(rng, 200, 30)])
-    queries = 4 * rng.standard_normal((300, 30))
-    here = Nearest(vectors, device="cpu").top(queries, k)
-    there = Nearest(vectors, device="torch:cpu").top(queries, k)
-    assert np.array_equal(here[0], there[0])
-    assert np.array_equal(here[1], there[1])
+    vectors, queries = rng.standard_normal((30_000, 40)), 3 * rng.standard_normal((900, 40))
+    warming = Nearest(vectors, device="cpu")
+    parts = [warming.top(queries[i : i + 100], 1)[0] for i in range(0, 900, 100)]
+    expected = Nearest(vectors, device="blas").top(queries, 1)[0]
+    assert np.array_equal(np.concatenate(parts), expected)
+    if integer_products() is not None:
+        assert isinstance(warming.scan.then, Int8Scan)
+
+
+def test_a_missing_part_names_its_extra(monkeypatch):
+    monkeypatch.setattr(int8_scan, "integer_products", lambda: None)
+    with pytest.raises(SottovoceError, match=r"sottovoce\[fast\]"):
+        Nearest(np.ones((3, 2)), device="int8")

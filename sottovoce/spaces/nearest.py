@@ -8,6 +8,7 @@ batch size and number of threads, and ties go to the lowest id.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -30,6 +31,13 @@ METRICS: tuple[Metric, ...] = ("euclidean", "cosine", "inner")
 FEW_QUERIES = 16
 """Fewer queries than this are not worth a thread of their own."""
 DECIDED_AT_ONCE = 1024
+WARM_AFTER = 256
+"""Queries after which 8-bit codes are made."""
+FEW_WINNERS = 4
+"""For more neighbours than this too many words come near for 8 bits to pay; with several threads
+they only pay for the nearest one, since scoring those words holds the interpreter's lock."""
+WORTH_CODING = 1 << 20
+"""Smaller tables of vectors are not worth it."""
 
 
 class Nearest:
@@ -133,14 +141,51 @@ class Nearest:
         return np.asarray(-products)
 
 
-def choose_scan(operand: Float32Array, folded: bool, device: str) -> Scan:
-    """The scan for ``cpu``, ``cuda``, ``torch:NAME``, or ``auto`` (a GPU where there is one)."""
-    if device == "cpu":
-        return BlasScan(operand, folded)
-    from sottovoce.spaces import torch_scan
+class _WarmingScan:
+    """Float32 for the first queries, 8-bit codes, which take a moment to make, from then on.
 
-    if device != "auto":
-        return torch_scan.TorchScan(operand, folded, device.removeprefix("torch:"))
-    if torch_scan.gpu_present():
-        return torch_scan.TorchScan(operand, folded)
-    return BlasScan(operand, folded)
+    Both find the true neighbours, so nobody can tell when it changes.
+    """
+
+    def __init__(self, operand: Float32Array, folded: bool) -> None:
+        self.operand, self.folded = operand, folded
+        self.first = BlasScan(operand, folded)
+        self.seen = 0
+
+    @cached_property
+    def then(self) -> Scan:
+        from sottovoce.spaces.int8_scan import Int8Scan, integer_products
+
+        if self.first.bound.reach == 0 or integer_products() is None:
+            return self.first
+        return Int8Scan(self.operand, self.folded)
+
+    def candidates(self, points: Float32Array, k: int) -> Candidates:
+        self.seen += len(points)
+        pays = k == 1 or (k <= FEW_WINNERS and threads() == 1)
+        scan = self.then if pays and self.seen > WARM_AFTER else self.first
+        return scan.candidates(points, k)
+
+
+def choose_scan(operand: Float32Array, folded: bool, device: str) -> Scan:
+    """The scan by its name: ``blas``, ``int8``, ``cuda``, ``torch:NAME``; or the best there is.
+
+    ``cpu`` is the best without a GPU, ``auto`` takes a GPU where there is one.
+    """
+    if device == "blas":
+        return BlasScan(operand, folded)
+    if device == "int8":
+        from sottovoce.spaces.int8_scan import Int8Scan
+
+        return Int8Scan(operand, folded)
+    if device not in ("auto", "cpu"):
+        from sottovoce.spaces.torch_scan import TorchScan
+
+        return TorchScan(operand, folded, device.removeprefix("torch:"))
+    if device == "auto":
+        from sottovoce.spaces.torch_scan import TorchScan, gpu_present
+
+        if gpu_present():
+            return TorchScan(operand, folded)
+    small = operand.size < WORTH_CODING
+    return BlasScan(operand, folded) if small else _WarmingScan(operand, folded)

@@ -17,10 +17,10 @@ from sottovoce.types import Float32Array, Float64Array, IntArray
 
 QUERIES = 1024
 """Queries in a block; with WORDS it bounds the memory of a thread."""
-WORDS = 512
+WORDS = 4096
 """Words in a block, for large batches; small batches take more."""
 SCORES = QUERIES * WORDS
-LANES = 32
+LANES = 64
 """Words of a block are grouped by number modulo this; only groups with a good peak are read."""
 MANY_CANDIDATES = 1 << 22
 """More than this (masses of ties) and a block of queries is split in two."""
