@@ -37,6 +37,9 @@ class Obfuscation:
     guarantee: Guarantee
     spent: float | None
     """Nats per unit of distance (per word for notion ``local``); None: nothing bounds it."""
+    unchanged: float | None
+    """Share of the protected words that came back as they were, over all variants; counted, not
+    a measure of privacy: a word that changed may still be guessed. None: no word was protected."""
     unknown: tuple[str, ...]
     kept: tuple[str, ...]
     seeded: bool
@@ -51,6 +54,7 @@ class Obfuscation:
             "release": self.release,
             "guarantee": self.guarantee.to_dict(),
             "spent": self.spent,
+            "unchanged": self.unchanged,
             "unknown": list(self.unknown),
             "kept": list(self.kept),
             "seeded": self.seeded,
@@ -112,7 +116,11 @@ class Obfuscator:
         """
         if isinstance(texts, str):
             raise UsageError("give a list of texts, not a single string")
-        streams = Streams(self.rng, self.mechanism.spec)
+        return self._obfuscate(texts, first, Streams(self.rng, self.mechanism.spec))
+
+    def _obfuscate(
+        self, texts: Iterable[str], first: int, streams: Streams
+    ) -> Iterator[Obfuscation]:
         if self.workers > 1:
             from sottovoce.workers import obfuscate_in_processes
 
@@ -153,6 +161,7 @@ class Obfuscator:
             guarantee = guarantee.with_caveats(SEEDED)
         releases = 0 if not len(prepared.ids) else 1 if self.release == "once" else self.n
         spent = guarantee.loss(1.0, releases)
+        returned = substitutes[:, ~prepared.uniform] == prepared.ids
         return Obfuscation(
             text=prepared.text,
             variants=tuple(prepared.render_many(rows)),
@@ -161,6 +170,7 @@ class Obfuscator:
             release=self.release,
             guarantee=guarantee,
             spent=spent if np.isfinite(spent) else None,
+            unchanged=float(returned.mean()) if returned.size else None,
             unknown=prepared.unknown,
             kept=prepared.kept,
             seeded=streams.reproducible,

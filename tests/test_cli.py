@@ -96,6 +96,28 @@ def test_standard_input_is_read_line_by_line_whatever_it_holds(run):
     assert "\x00" not in released
 
 
+def test_a_line_is_answered_before_the_next_one_comes(home):
+    environment = {**os.environ, "SOTTOVOCE_HOME": str(home)}
+    command = [sys.executable, "-m", "sottovoce", "obfuscate", "-", "--seed", "1"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, env=environment, **pipes) as process:
+        answers = []
+        for _ in range(3):
+            process.stdin.write(b"treatment for skin cancer\n")
+            process.stdin.flush()
+            answers.append(process.stdout.readline())
+        process.stdin.close()
+        assert process.wait(timeout=60) == 0
+    assert all(len(answer.split()) == 4 for answer in answers)
+
+
+def test_a_stream_gives_the_same_as_texts_at_once(run):
+    texts = ["treatment for skin cancer", "skin", "", "cancer for skin"]
+    at_once = run("obfuscate", *texts, "--seed", "5", "-e", "1").stdout
+    streamed = run("obfuscate", "-", "--seed", "5", "-e", "1", stdin="\n".join(texts).encode())
+    assert streamed.stdout == at_once
+
+
 def test_workers_give_the_same_as_one_process(run):
     stdin = b"treatment for skin cancer\nskin\n" * 200
     outputs = [
@@ -143,6 +165,11 @@ def test_refused_unknown_words_release_nothing(run):
     assert done.returncode == 1
     assert done.stdout == b""
     assert b"zzzsecret" not in done.stderr
+
+
+def test_an_epsilon_that_changes_little_warns(run):
+    assert b"came back unchanged" in run("obfuscate", "skin cancer", "-e", "100000").stderr
+    assert b"came back unchanged" not in run("obfuscate", "skin cancer", "-e", "0.01").stderr
 
 
 def test_keeping_words_warns(run):

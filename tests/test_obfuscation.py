@@ -34,6 +34,7 @@ def test_a_result_says_everything(toy):
     assert said["release"] == "independent"
     assert said["guarantee"]["notion"] == "metric"
     assert said["spent"] == 6.0
+    assert 0 <= said["unchanged"] <= 1
     assert said["unknown"] == ["zzz"]
     assert said["kept"] == []
     assert said["seeded"] is True
@@ -125,7 +126,18 @@ def test_any_texts_give_defined_results(texts, n, release):
 
 def test_a_single_string_is_not_taken_for_a_list(toy):
     with pytest.raises(UsageError, match="list of texts"):
-        run(mechanism("cmp", space=toy), "abc")
+        Obfuscator(mechanism("cmp", space=toy)).obfuscate("abc")
+
+
+def test_words_that_come_back_are_counted(small_space):
+    loud = mechanism("cmp", space=small_space, epsilon=1e6)
+    quiet = mechanism("cmp", space=small_space, epsilon=1e-3)
+    (result,) = run(loud, ["word1 zzz word2"], n=4)
+    assert result.unchanged == 1.0
+    (result,) = run(quiet, ["word1 zzz word2"], n=4)
+    assert result.unchanged < 0.5
+    (result,) = run(quiet, ["zzz !"], n=4)
+    assert result.unchanged is None
 
 
 @pytest.mark.parametrize(

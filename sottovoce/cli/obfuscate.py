@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import warnings
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from sottovoce.errors import UsageError
+from sottovoce.errors import PrivacyWarning, UsageError
 
 if TYPE_CHECKING:
-    from sottovoce.obfuscation import Obfuscation
+    from sottovoce.obfuscation import Obfuscation, Obfuscator
 
 
 Release = Literal["independent", "once"]
 Unknown = Literal["uniform", "drop", "error", "keep"]
 Protect = Literal["all", "content"]
 Output = Literal["text", "jsonl"]
+
+MOSTLY = 0.5
 
 
 def obfuscate(
@@ -76,7 +81,7 @@ def obfuscate(
     if "-" in texts and len(texts) > 1:
         raise UsageError("- stands for standard input and cannot be mixed with texts")
     from sottovoce.mechanisms import parse
-    from sottovoce.obfuscation import TEXTS_AT_A_TIME, Obfuscator
+    from sottovoce.obfuscation import Obfuscator
     from sottovoce.spaces.sources import resolve
     from sottovoce.spaces.vocabularies import choose_output
     from sottovoce.text import TextPipeline
@@ -99,14 +104,21 @@ def obfuscate(
         ),
         rng=seed,
         workers=workers,
-        # Somebody typing wants each answer at once; a pipe wants speed.
-        batch_size=1 if streamed and sys.stdin.isatty() else TEXTS_AT_A_TIME,
     )
-    source = _lines() if streamed else iter(texts)
+    results = _stream(obfuscator) if streamed else obfuscator.obfuscate(texts)
     show = _print_text if output == "text" else _print_json
     last: Obfuscation | None = None
-    for last in _with_progress(obfuscator.obfuscate(source), streamed):
+    too_loud = 0
+    for last in _with_progress(results, streamed):
         show(last)
+        too_loud += (last.unchanged or 0.0) > MOSTLY
+    if too_loud:
+        warnings.warn(
+            f"in {too_loud} text(s) most protected words came back unchanged: a smaller epsilon "
+            "would change more of them",
+            PrivacyWarning,
+            stacklevel=1,
+        )
     if last is not None:
         _say_what_it_means(last)
 
@@ -123,10 +135,31 @@ def _settings(pairs: list[str] | None, epsilon: float | None) -> dict[str, Any]:
     return settings
 
 
-def _lines() -> Iterator[str]:
+def _stream(obfuscator: Obfuscator) -> Iterator[Obfuscation]:
+    """Answer the lines of standard input as they come: at once to a person, in bulk to a pipe."""
+    if obfuscator.workers > 1:
+        yield from obfuscator.obfuscate(chain.from_iterable(_arriving_lines()))
+        return
+    first = 0
+    for lines in _arriving_lines():
+        yield from obfuscator.obfuscate(lines, first=first)
+        first += len(lines)
+
+
+def _arriving_lines() -> Iterator[list[str]]:
+    """Whole lines, as many as there are by now."""
+    rest = b""
+    while data := os.read(sys.stdin.fileno(), 1 << 20):
+        *lines, rest = (rest + data).split(b"\n")
+        if lines:
+            yield [_decode(line) for line in lines]
+    if rest:
+        yield [_decode(rest)]
+
+
+def _decode(line: bytes) -> str:
     # Bytes that are not UTF-8 become lone surrogates: protected like any unknown word.
-    for line in sys.stdin.buffer:
-        yield line.decode("utf-8", "surrogateescape").rstrip("\r\n")
+    return line.decode("utf-8", "surrogateescape").rstrip("\r")
 
 
 def _with_progress(results: Iterator[Obfuscation], streamed: bool) -> Iterator[Obfuscation]:
@@ -174,5 +207,7 @@ def _say_what_it_means(result: Obfuscation) -> None:
             dim=True,
             err=True,
         )
+    if result.unchanged is not None:
+        typer.secho(f"Words that came back unchanged: {result.unchanged:.0%}.", dim=True, err=True)
     for caveat in result.guarantee.caveats:
         typer.secho(f"  - {caveat}", dim=True, err=True)

@@ -8,7 +8,7 @@ batch size and number of threads, and ties go to the lowest id.
 
 from __future__ import annotations
 
-from functools import cached_property
+from threading import Lock
 from typing import Literal
 
 import numpy as np
@@ -151,14 +151,19 @@ class _WarmingScan:
         self.operand, self.folded = operand, folded
         self.first = BlasScan(operand, folded)
         self.seen = 0
+        self._coding = Lock()
+        self._coded: Scan | None = None
 
-    @cached_property
+    @property
     def then(self) -> Scan:
+        """The scan by 8-bit codes, where it can be had; made once."""
         from sottovoce.spaces.int8_scan import Int8Scan, integer_products
 
-        if self.first.bound.reach == 0 or integer_products() is None:
-            return self.first
-        return Int8Scan(self.operand, self.folded)
+        with self._coding:
+            if self._coded is None:
+                possible = self.first.bound.reach > 0 and integer_products() is not None
+                self._coded = Int8Scan(self.operand, self.folded) if possible else self.first
+            return self._coded
 
     def candidates(self, points: Float32Array, k: int) -> Candidates:
         self.seen += len(points)
