@@ -26,6 +26,7 @@ fast: .venv/dev
 	$(BIN)/python -m pytest -m "not slow"
 
 benchmark: .venv/base
+	$(PIP) -e '.[fast]'
 	$(BIN)/sottovoce spaces add default large
 	$(BIN)/python benchmarks/peers.py
 
