@@ -135,8 +135,8 @@ class Obfuscator:
     ) -> list[Obfuscation]:
         """Obfuscate texts number ``first`` and following together."""
         space = self.mechanism.space
-        prepared = [self.pipeline.prepare(text, space) for text in texts]
         try:
+            prepared = [self.pipeline.prepare(text, space) for text in texts]
             substitutes = _Batch(self, prepared, first, streams).substitutes()
             return [self._result(p, s, streams) for p, s in zip(prepared, substitutes, strict=True)]
         except SottovoceError:

@@ -143,7 +143,7 @@ def test_workers_give_the_same_as_one_process(run):
         (["obfuscate", "skin", "--seed", "-1"], "whole number"),
         (["obfuscate", "skin", "--output-vocabulary", "nice"], "nice"),
         (["mechanisms", "cpm"], "did you mean cmp?"),
-        (["frobnicate"], "frobnicate"),
+        (["obfuscat"], "did you mean obfuscate?"),
     ],
 )
 def test_wrong_use_exits_with_2_and_says_what_to_do(run, arguments, says):
@@ -152,6 +152,13 @@ def test_wrong_use_exits_with_2_and_says_what_to_do(run, arguments, says):
     assert says in done.stderr.decode()
     assert done.stdout == b""
     assert b"Traceback" not in done.stderr
+
+
+def test_a_text_typed_in_the_place_of_a_command_is_not_repeated(run):
+    done = run("treatment for skin cancer")
+    assert done.returncode == 2
+    assert b"cancer" not in done.stderr
+    assert b"sottovoce obfuscate" in done.stderr
 
 
 def test_a_missing_space_exits_with_1_and_says_how_to_add_it(run, tmp_path):

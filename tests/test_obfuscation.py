@@ -174,6 +174,23 @@ def test_a_failing_mechanism_releases_nothing_and_names_no_word(small_space):
     assert text not in told
 
 
+class FailingPipeline(TextPipeline):
+    """A pipeline that fails as a codec would, with the text in its message."""
+
+    def prepare(self, text, space):
+        return text.encode("ascii")
+
+
+def test_a_failing_pipeline_names_no_word(small_space):
+    text = small_space.word(1234) + "é"
+    failing = Obfuscator(mechanism("cmp", space=small_space), pipeline=FailingPipeline())
+    with pytest.raises(SottovoceError, match="UnicodeEncodeError") as caught:
+        list(failing.obfuscate([text]))
+    assert text not in "".join(traceback.format_exception(caught.value))
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
 def test_obfuscators_pickle(small_space):
     obfuscator = Obfuscator(mechanism("cmp", space=small_space), n=3, rng=1)
     copy = pickle.loads(pickle.dumps(obfuscator))
