@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class SottovoceError(Exception):
     """Something failed; nothing was released. The message holds no original text."""
@@ -21,3 +24,8 @@ class UnknownWordError(SottovoceError):
 
 class PrivacyWarning(UserWarning):
     """Something is about to be weaker than people may think. Always shown."""
+
+
+def closest(word: str, options: Iterable[str]) -> str | None:
+    """The option that somebody who typed ``word`` most likely meant, if any is near."""
+    return next(iter(difflib.get_close_matches(word, list(options), n=1, cutoff=0.5)), None)

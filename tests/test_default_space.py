@@ -50,6 +50,14 @@ def test_vickrey_returns_words_as_often_as_it_should(default_space, sampled, eps
     assert unchanged(chosen, sampled, 25) == pytest.approx(expected, abs=0.02)
 
 
+def test_many_independent_variants_give_a_word_away(default_space, sampled):
+    """The figure of the documentation: the mode of twenty draws at epsilon 10."""
+    chosen = mechanism("cmp", space=default_space, epsilon=10)
+    drawn = chosen.sample(sampled, 20, np.random.default_rng(0))
+    guesses = np.array([np.bincount(column).argmax() for column in drawn.T])
+    assert (guesses == sampled).mean() == pytest.approx(0.85, abs=0.03)
+
+
 def test_geometry_of_the_default_space(default_space, sampled):
     assert default_space.dimension == 300
     assert default_space.size == 33_849
@@ -57,6 +65,8 @@ def test_geometry_of_the_default_space(default_space, sampled):
     assert np.median(norms) == pytest.approx(6.62, abs=0.02)
     _, distances = default_space.nearest_output.top(default_space.vectors[sampled], 2)
     assert np.median(distances[:, 1]) == pytest.approx(4.8, abs=0.3)
+    one, other = default_space.vectors[sampled], default_space.vectors[np.roll(sampled, 67)]
+    assert np.median(np.linalg.norm(one - other, axis=1)) == pytest.approx(9.0, abs=0.3)
     eigenvalues = np.linalg.eigvalsh(default_space.covariance)
     assert eigenvalues[[0, -1]] == pytest.approx([0.040, 17.6], rel=0.02)
 

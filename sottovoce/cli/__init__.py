@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 import warnings
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from sottovoce import __version__
 from sottovoce.cli import mechanisms, obfuscate, spaces
+from sottovoce.cli.discreet import DiscreetCommand, DiscreetGroup
 from sottovoce.errors import PrivacyWarning, SottovoceError, UsageError
-
-
-class _Commands(TyperGroup):
-    """Commands that do not repeat what they did not understand: it may be the text itself."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        known = self.list_commands(ctx)
-        if args and args[0] not in known:
-            close = difflib.get_close_matches(args[0], known, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}."
-            ctx.fail(f"no such command: {hint} A text goes behind 'sottovoce obfuscate'.")
-        return super().resolve_command(ctx, args)
-
 
 app = typer.Typer(
     name="sottovoce",
-    cls=_Commands,
+    cls=DiscreetGroup,
     help="Search, and release text, without saying what you really mean out loud.",
     epilog="Start with: sottovoce spaces add default, then sottovoce obfuscate 'skin cancer'",
     no_args_is_help=True,
@@ -55,8 +41,8 @@ def options(
     """Search, and release text, without saying what you really mean out loud."""
 
 
-app.command("obfuscate")(obfuscate.obfuscate)
-app.command("mechanisms")(mechanisms.mechanisms)
+app.command("obfuscate", cls=DiscreetCommand)(obfuscate.obfuscate)
+app.command("mechanisms", cls=DiscreetCommand)(mechanisms.mechanisms)
 app.add_typer(spaces.app, name="spaces")
 
 

@@ -11,7 +11,10 @@ from typing import Annotated
 
 import typer
 
+from sottovoce.cli.discreet import DiscreetCommand, DiscreetGroup
+
 app = typer.Typer(
+    cls=DiscreetGroup,
     help="Word spaces: the words and vectors that mechanisms work on.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -21,7 +24,7 @@ app = typer.Typer(
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
-@app.command("list")
+@app.command("list", cls=DiscreetCommand)
 def list_spaces(as_json: Json = False) -> None:
     """Show the spaces on this machine, and those that can be added."""
     from dataclasses import asdict
@@ -50,7 +53,7 @@ def list_spaces(as_json: Json = False) -> None:
         typer.echo("  ".join(map(str.ljust, row, widths)).rstrip())
 
 
-@app.command(epilog="Example: `sottovoce spaces add default large`")
+@app.command(cls=DiscreetCommand, epilog="Example: `sottovoce spaces add default large`")
 def add(
     names: Annotated[list[str], typer.Argument(help="default, large, or their full names.")],
     archive: Annotated[
@@ -70,7 +73,11 @@ def add(
         _say(f"{space.name}: {space.size:,} words of {space.dimension} dimensions")
 
 
-@app.command("import", epilog="Example: `sottovoce spaces import wiki.de.vec --name german`")
+@app.command(
+    "import",
+    cls=DiscreetCommand,
+    epilog="Example: `sottovoce spaces import wiki.de.vec --name german`",
+)
 def import_space(
     file: Annotated[Path, typer.Argument(help="A file of word vectors; text may be gzipped.")],
     name: Annotated[
@@ -99,7 +106,10 @@ def import_space(
     )
 
 
-@app.command(epilog="Example: `sottovoce spaces info default --output-vocabulary dictionary`")
+@app.command(
+    cls=DiscreetCommand,
+    epilog="Example: `sottovoce spaces info default --output-vocabulary dictionary`",
+)
 def info(
     name: Annotated[str, typer.Argument(help="A name, alias or folder.")] = "default",
     output_vocabulary: Annotated[

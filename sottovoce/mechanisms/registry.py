@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import Field
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from sottovoce.errors import UsageError
+from sottovoce.errors import UsageError, closest
 from sottovoce.mechanisms.base import Mechanism, public_name
 from sottovoce.spaces.space import WordSpace
 
@@ -85,10 +84,8 @@ def _known(key: str, known: dict[str, Field[Any]], name: str) -> str:
 
 
 def _suggestion(word: str, options: list[str]) -> str:
-    close = difflib.get_close_matches(word, options, n=1, cutoff=0.5)
-    if close:
-        return f": did you mean {close[0]}?"
-    return f": there are {', '.join(options)}"
+    near = closest(word, options)
+    return f": did you mean {near}?" if near else f": there are {', '.join(options)}"
 
 
 def _typed(name: str, parameter: Field[Any], hint: Any, value: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import tempfile
 from collections.abc import Callable, Iterator
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sottovoce.errors import SpaceError, UsageError
+from sottovoce.errors import SpaceError, UsageError, closest
 from sottovoce.paths import spaces_folder
 from sottovoce.spaces import store
 from sottovoce.spaces.formats import ImportReport, Progress, import_vectors
@@ -313,5 +312,5 @@ def disk_bytes(folder: Path) -> int:
 
 
 def _suggestion(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f" (did you mean '{close[0]}'?)" if close else ""
+    near = closest(name, known)
+    return f" (did you mean '{near}'?)" if near else ""

@@ -28,7 +28,9 @@ class OutputVocabulary:
     ids: IntArray
 
     def __post_init__(self) -> None:
-        ids = np.unique(np.asarray(self.ids, dtype=np.int64))
+        ids = np.array(self.ids, dtype=np.int64)
+        if (ids[1:] <= ids[:-1]).any():
+            ids = np.unique(ids)
         if not len(ids):
             raise UsageError(
                 f"the output vocabulary '{self.name}' shares no word with the space: nothing could "

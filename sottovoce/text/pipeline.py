@@ -5,13 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Literal, get_args
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from sottovoce.errors import PrivacyWarning, UnknownWordError, UsageError
+from sottovoce.errors import PrivacyWarning, UnknownWordError, UsageError, closest
 from sottovoce.text.assembly import Assembly
 from sottovoce.text.fragments import Fragment, Rules, UnknownPolicy, fragment
 from sottovoce.text.prepared import PreparedText
@@ -139,6 +138,6 @@ def _keep_list(words: Iterable[str]) -> frozenset[str]:
 def _check_choice(option: str, value: object, allowed: Sequence[str]) -> None:
     if value in allowed:
         return
-    close = get_close_matches(str(value).casefold(), allowed, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
+    near = closest(str(value).casefold(), allowed)
+    hint = f"did you mean {near!r}? " if near else ""
     raise UsageError(f"{option}={value!r} is no choice; {hint}choose one of {', '.join(allowed)}")
