@@ -36,15 +36,6 @@ def is_seeded(rng: Randomness) -> bool:
     return rng is not None
 
 
-def as_generator(rng: Randomness) -> Generator:
-    """A generator for a single call."""
-    if rng is None:
-        return secure_generator()
-    if isinstance(rng, Generator):
-        return rng
-    return Generator(PCG64(as_seed(rng)))
-
-
 def as_seed(rng: int | SeedSequence) -> SeedSequence:
     """The root from which the generators of an experiment are spawned."""
     if isinstance(rng, SeedSequence):

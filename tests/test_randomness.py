@@ -14,7 +14,7 @@ from scipy import stats
 
 from sottovoce import randomness
 from sottovoce.errors import UsageError
-from sottovoce.randomness import UNIT, Draws, Streams, as_generator, is_seeded, secure_generator
+from sottovoce.randomness import UNIT, Draws, Streams, is_seeded, secure_generator
 
 
 def test_the_secure_generator_is_aes_in_counter_mode_under_an_operating_system_key(monkeypatch):
@@ -43,7 +43,11 @@ def test_only_none_is_secure():
     assert not is_seeded(None)
     assert is_seeded(0)
     assert is_seeded(np.random.default_rng(1))
-    assert as_generator(5).random() == as_generator(np.random.SeedSequence(5)).random()
+
+
+def test_a_number_and_its_seed_sequence_are_the_same_seed():
+    one, other = Streams(5, "m"), Streams(np.random.SeedSequence(5), "m")
+    assert one.generator(0, 0, 0, 0).random() == other.generator(0, 0, 0, 0).random()
 
 
 @pytest.mark.parametrize("seed", [-1, True, 1.5, "1"])

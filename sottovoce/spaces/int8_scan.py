@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.errors import SottovoceError
-from sottovoce.spaces.scan import LANES, Candidates, FloatBound, row_norms
+from sottovoce.spaces.scan import LANES, Candidates, FloatBound, block_width, row_norms
 from sottovoce.types import Float32Array, Float64Array, IntArray
 
 if TYPE_CHECKING:
@@ -143,8 +143,8 @@ class Int8Scan:
     def candidates(self, points: Float32Array, k: int) -> Candidates:
         """Scan all words for one block of queries."""
         race = _Race(self, points, k)
-        width = max(WORDS, SCORES // len(points)) // LANES * LANES
-        buffer = np.empty((min(width, len(self.codes)), len(points)), dtype=np.int32)
+        width = block_width(self.size, len(points), WORDS, SCORES)
+        buffer = np.empty((width, len(points)), dtype=np.int32)
         for start in range(0, self.size, width):
             codes = self.codes[start : start + width]
             bounds = buffer[: len(codes)]

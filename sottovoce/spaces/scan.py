@@ -81,9 +81,9 @@ def row_norms(rows: NDArray[Any]) -> Float64Array:
     return np.asarray(np.sqrt((exact * exact).sum(axis=1)))
 
 
-def block_width(queries: int) -> int:
-    """How many words to take at a time, a multiple of LANES."""
-    return max(WORDS, SCORES // max(1, queries)) // LANES * LANES
+def block_width(words: int, queries: int, least: int, scores: int) -> int:
+    """How many of ``words`` to take at a time: whole lanes, ``least``, or more for few queries."""
+    return min(max(least, scores // queries), words + LANES - 1) // LANES * LANES
 
 
 class FloatBound:
@@ -125,7 +125,7 @@ class BlasScan:
         """Scan all words for one block of queries."""
         queries = np.ascontiguousarray(self.bound.queries(points).T)
         tracker = Tracker(k, self.bound.slack(points))
-        width = min(block_width(len(points)), -(-len(self.operand) // LANES) * LANES)
+        width = block_width(len(self.operand), len(points), WORDS, SCORES)
         buffer = np.empty((width, len(points)), dtype=np.float32)
         for start in range(0, len(self.operand), width):
             block = self.operand[start : start + width]
