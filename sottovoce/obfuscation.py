@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
@@ -11,11 +11,13 @@ import numpy as np
 
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.guarantees import Guarantee
-from sottovoce.mechanisms.base import ROWS_AT_A_TIME, Mechanism, WordMechanism, require
+from sottovoce.mechanisms.base import Mechanism, TextMechanism, WordMechanism, require
 from sottovoce.mechanisms.noise import NoiseMechanism
-from sottovoce.randomness import UNIT, Draws, Randomness, Streams
+from sottovoce.randomness import Randomness, Streams
 from sottovoce.text import PreparedText, TextPipeline
+from sottovoce.text.resolve import comparable
 from sottovoce.types import IntArray
+from sottovoce.word_release import WordRelease
 
 Release = Literal["independent", "once"]
 RELEASES: tuple[Release, ...] = ("independent", "once")
@@ -68,6 +70,8 @@ class Obfuscation:
 class Obfuscator:
     """Applies a mechanism to texts.
 
+    pipeline
+        How texts are cut and which words are protected; by default as the mechanism's paper has it.
     release
         ``independent``: N fresh draws, costing N times epsilon. ``once`` (noise mechanisms): one
         noisy point for each word, all N variants read off that point, costing one epsilon.
@@ -79,7 +83,7 @@ class Obfuscator:
     mechanism: Mechanism
     n: int = 1
     release: Release = "independent"
-    pipeline: TextPipeline = field(default_factory=TextPipeline)
+    pipeline: TextPipeline = None  # type: ignore[assignment]  # filled in below
     rng: Randomness = None
     batch_size: int = TEXTS_AT_A_TIME
     workers: int = 1
@@ -92,16 +96,14 @@ class Obfuscator:
             self.release in RELEASES,
             f"unknown release strategy '{self.release}': use one of {', '.join(RELEASES)}",
         )
-        require(
-            isinstance(self.mechanism, WordMechanism),
-            f"mechanism '{self.mechanism.name}' does not work word by word",
-        )
+        if self.pipeline is None:
+            object.__setattr__(self, "pipeline", TextPipeline(protect=self.mechanism.protects))
         if self.release == "once":
-            require(
-                isinstance(self.mechanism, NoiseMechanism),
-                f"release 'once' needs a noise mechanism; '{self.mechanism.name}' has none: use "
-                "'independent'",
-            )
+            if not isinstance(self.mechanism, NoiseMechanism):
+                raise UsageError(
+                    f"release 'once' needs a noise mechanism; '{self.mechanism.name}' draws no "
+                    "noise: use 'independent'"
+                )
             require(
                 self.n <= len(self.mechanism.space.output),
                 f"release 'once' reads {self.n} different words off one point, but the output "
@@ -134,11 +136,14 @@ class Obfuscator:
         self, texts: Sequence[str], first: int, streams: Streams
     ) -> list[Obfuscation]:
         """Obfuscate texts number ``first`` and following together."""
-        space = self.mechanism.space
         try:
-            prepared = [self.pipeline.prepare(text, space) for text in texts]
-            substitutes = _Batch(self, prepared, first, streams).substitutes()
-            return [self._result(p, s, streams) for p, s in zip(prepared, substitutes, strict=True)]
+            if isinstance(self.mechanism, WordMechanism):
+                return self._word_by_word(self.mechanism, texts, first, streams)
+            assert isinstance(self.mechanism, TextMechanism)  # noqa: S101 - there are two kinds
+            return [
+                self._as_a_whole(self.mechanism, text, first + number, streams)
+                for number, text in enumerate(texts)
+            ]
         except SottovoceError:
             raise
         except Exception as error:
@@ -148,33 +153,97 @@ class Obfuscator:
                 f"and {first + len(texts)}; nothing of them was released"
             ) from None
 
-    def _result(
-        self, prepared: PreparedText, substitutes: IntArray, streams: Streams
+    def _word_by_word(
+        self, mechanism: WordMechanism, texts: Sequence[str], first: int, streams: Streams
+    ) -> list[Obfuscation]:
+        prepared = [self.pipeline.prepare(text, mechanism.space) for text in texts]
+        once = self.release == "once"
+        release = WordRelease(mechanism, self.n, once, prepared, first, streams)
+        return [
+            self._filled(mechanism, each, chosen, streams)
+            for each, chosen in zip(prepared, release.substitutes(), strict=True)
+        ]
+
+    def _filled(
+        self,
+        mechanism: WordMechanism,
+        prepared: PreparedText,
+        substitutes: IntArray,
+        streams: Streams,
     ) -> Obfuscation:
-        words = self.mechanism.space.words(substitutes.ravel())
+        words = mechanism.space.words(substitutes.ravel())
         width = len(prepared)
         rows = [words[v * width : (v + 1) * width] for v in range(self.n)]
-        guarantee = self.mechanism.guarantee.with_caveats(*prepared.caveats())
+        returned = substitutes[:, ~prepared.uniform] == prepared.ids
+        return self._result(
+            prepared.text,
+            tuple(prepared.render_many(rows)),
+            streams,
+            caveats=prepared.caveats(),
+            protected=len(prepared.ids),
+            unchanged=float(returned.mean()) if returned.size else None,
+            unknown=prepared.unknown,
+            kept=prepared.kept,
+        )
+
+    def _as_a_whole(
+        self, mechanism: TextMechanism, text: str, number: int, streams: Streams
+    ) -> Obfuscation:
+        rng = streams.generator(number, 0, Streams.WORDS, 0)
+        rewriting = mechanism.rewrite(text, self.n, self.pipeline, rng)
+        folded = {_folded(variant) for variant in rewriting.variants}
+        if _folded(text) in folded or not len(folded) == len(rewriting.variants) <= self.n:
+            raise SottovoceError(
+                f"{mechanism.name} gave a text back, or a variant twice; nothing was released"
+            )
+        return self._result(
+            text,
+            rewriting.variants,
+            streams,
+            caveats=rewriting.caveats,
+            protected=len(rewriting.variants),
+            unchanged=None,
+            unknown=rewriting.unknown,
+            kept=rewriting.kept,
+        )
+
+    def _result(
+        self,
+        text: str,
+        variants: tuple[str, ...],
+        streams: Streams,
+        *,
+        caveats: tuple[str, ...],
+        protected: int,
+        unchanged: float | None,
+        unknown: tuple[str, ...],
+        kept: tuple[str, ...],
+    ) -> Obfuscation:
+        guarantee = self.mechanism.guarantee.with_caveats(*caveats)
         if self.release == "once" and self.n > 1:
             guarantee = guarantee.with_caveats(ONE_POINT)
         if streams.reproducible:
             guarantee = guarantee.with_caveats(SEEDED)
-        releases = 0 if not len(prepared.ids) else 1 if self.release == "once" else self.n
+        releases = 0 if not protected else 1 if self.release == "once" else self.n
         spent = guarantee.loss(1.0, releases)
-        returned = substitutes[:, ~prepared.uniform] == prepared.ids
         return Obfuscation(
-            text=prepared.text,
-            variants=tuple(prepared.render_many(rows)),
+            text=text,
+            variants=variants,
             mechanism=self.mechanism.spec,
             epsilon=getattr(self.mechanism, "epsilon", None),
             release=self.release,
             guarantee=guarantee,
             spent=spent if np.isfinite(spent) else None,
-            unchanged=float(returned.mean()) if returned.size else None,
-            unknown=prepared.unknown,
-            kept=prepared.kept,
+            unchanged=unchanged,
+            unknown=unknown,
+            kept=kept,
             seeded=streams.reproducible,
         )
+
+
+def _folded(text: str) -> str:
+    """A text as a reader sees it: neither case nor spacing tell two texts apart."""
+    return " ".join(comparable(text).split())
 
 
 def batches(texts: Iterable[str], size: int) -> Iterator[list[str]]:
@@ -182,85 +251,3 @@ def batches(texts: Iterable[str], size: int) -> Iterator[list[str]]:
     source = iter(texts)
     while batch := list(islice(source, size)):
         yield batch
-
-
-class _Batch:
-    """All words of a batch of texts, laid end to end so that the mechanism sees large arrays.
-
-    The layout is a sequence of units, each at most 256 words of one variant of one text with a
-    generator of its own, grouped into calls of bounded size.
-    """
-
-    def __init__(
-        self, obfuscator: Obfuscator, texts: list[PreparedText], first: int, streams: Streams
-    ) -> None:
-        self.n, self.once = obfuscator.n, obfuscator.release == "once"
-        self.mechanism = obfuscator.mechanism
-        self.texts, self.first, self.streams = texts, first, streams
-
-    def substitutes(self) -> list[IntArray]:
-        """The ids of the substitutes, one array (n, slots) for each text."""
-        filled = [np.empty((self.n, len(text)), dtype=np.int64) for text in self.texts]
-        self._fill_unknown(filled)
-        known = [np.empty((self.n, len(text.ids)), dtype=np.int64) for text in self.texts]
-        for units in self._calls():
-            self._fill_known(known, units)
-        for text, all_slots, words in zip(self.texts, filled, known, strict=True):
-            all_slots[:, ~text.uniform] = words
-        return filled
-
-    def _fill_unknown(self, filled: list[IntArray]) -> None:
-        released = self.mechanism.space.output.ids
-        for number, (text, slots) in enumerate(zip(self.texts, filled, strict=True)):
-            count = int(text.uniform.sum())
-            for variant in range(self.n if count else 0):
-                draws = self.streams.draws(
-                    self.first + number, variant, Streams.UNKNOWN_WORDS, count
-                )
-                slots[variant, text.uniform] = released[draws.below(len(released))]
-
-    def _calls(self) -> Iterator[list[tuple[int, int, int, int]]]:
-        """Units (text, variant, start, end), grouped so that a call has a bounded size."""
-        limit = max(UNIT, ROWS_AT_A_TIME // (self.n if self.once else 1))
-        units: list[tuple[int, int, int, int]] = []
-        rows = 0
-        for number, text in enumerate(self.texts):
-            for variant in range(1 if self.once else self.n):
-                for start in range(0, len(text.ids), UNIT):
-                    end = min(start + UNIT, len(text.ids))
-                    if rows + end - start > limit:
-                        yield units
-                        units, rows = [], 0
-                    units.append((number, variant, start, end))
-                    rows += end - start
-        if units:
-            yield units
-
-    def _fill_known(self, known: list[IntArray], units: list[tuple[int, int, int, int]]) -> None:
-        ids = np.concatenate([self.texts[number].ids[a:b] for number, _, a, b in units])
-        draws = self._draws(units, Streams.WORDS)
-        if self.once:
-            assert isinstance(self.mechanism, NoiseMechanism)  # noqa: S101 - checked at the start
-            points = self.mechanism.draw_once(ids, self.n, draws)
-            dealt = self._draws(units, Streams.DEALING).orders(self.n)
-            drawn = np.take_along_axis(points, dealt, axis=1)
-        else:
-            assert isinstance(self.mechanism, WordMechanism)  # noqa: S101 - checked at the start
-            drawn = self.mechanism.draw(ids, draws)[:, None]
-        row = 0
-        for number, variant, start, end in units:
-            variants = slice(None) if self.once else slice(variant, variant + 1)
-            known[number][variants, start:end] = drawn[row : row + end - start].T
-            row += end - start
-
-    def _draws(self, units: list[tuple[int, int, int, int]], purpose: int) -> Draws:
-        generators = [
-            (
-                self.streams.generator(self.first + number, variant, purpose, start // UNIT),
-                end - start,
-            )
-            for number, variant, start, end in units
-        ]
-        if not self.streams.reproducible:
-            return Draws([(generators[0][0], sum(count for _, count in generators))])
-        return Draws(generators)

@@ -3,7 +3,8 @@
     from sottovoce.testing import check_mechanism
     check_mechanism(MyMechanism(space=toy_space(), epsilon=2.0))
 
-Each check is also a function of its own; a broken promise raises ``AssertionError`` with the
+``CHECKS`` are for mechanisms that work word by word, ``TEXT_CHECKS`` for those that rewrite a
+text. Each check is also a function of its own; a broken promise raises ``AssertionError`` with the
 promise as its message.
 """
 
@@ -12,22 +13,24 @@ from __future__ import annotations
 import io
 import logging
 import pickle
-from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.random import PCG64, Generator
 
-from sottovoce.errors import SottovoceError
-from sottovoce.mechanisms.base import WordMechanism
+from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.mechanisms.base import Mechanism, TextMechanism, WordMechanism
 from sottovoce.mechanisms.noise import NoiseMechanism
 from sottovoce.obfuscation import Obfuscator
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
 from sottovoce.text import TextPipeline
-from sottovoce.types import IntArray
+from sottovoce.types import Float64Array, IntArray
 
 SMALL_PICKLE = 4096
+DRAWS = 4000
 SECRET = "xqzzysecret"  # noqa: S105 - a made-up word that no space knows
 
 
@@ -46,10 +49,14 @@ def promise(kept: bool | np.bool_, message: str) -> None:
         raise AssertionError(message)
 
 
-def check_mechanism(mechanism: WordMechanism) -> None:
+def check_mechanism(mechanism: Mechanism) -> None:
     """Run every check."""
-    for check in CHECKS:
-        check(mechanism)
+    if isinstance(mechanism, TextMechanism):
+        for text_check in TEXT_CHECKS:
+            text_check(mechanism)
+    if isinstance(mechanism, WordMechanism):
+        for check in CHECKS:
+            check(mechanism)
 
 
 def check_shape_and_closure(mechanism: WordMechanism) -> None:
@@ -66,27 +73,68 @@ def check_shape_and_closure(mechanism: WordMechanism) -> None:
     half = mechanism.space.output.ids[::2]
     if len(half) >= 2:
         narrowed = mechanism.space.with_output(OutputVocabulary("every second word", half))
-        drawn = replace(mechanism, space=narrowed).sample(ids, 3, _generator(1))
+        try:
+            drawn = replace(mechanism, space=narrowed).sample(ids, 3, _generator(1))
+        except UsageError:
+            return  # It may need more words than that, if it says so.
         promise(np.isin(drawn, half).all(), "a smaller output vocabulary is respected")
+
+
+def check_law(mechanism: WordMechanism) -> None:
+    """A stated law is a law, it is what is drawn from, and it keeps the guarantee."""
+    ids = np.unique(_ids(mechanism, 12))
+    law = mechanism.log_probabilities(ids)
+    if law is None:
+        return
+    chances = np.exp(law)
+    promise(law.shape == (len(ids), mechanism.space.size), "a law has a row for each word")
+    promise(np.allclose(chances.sum(axis=1), 1, atol=1e-12), "the chances of a word sum to 1")
+    outside = np.delete(chances, mechanism.space.output.ids, axis=1)
+    promise(not outside.any(), "words outside the output vocabulary have no chance")
+    drawn = mechanism.sample(ids, DRAWS, _generator(2))
+    for column, row in zip(drawn.T, chances, strict=True):
+        seen = np.bincount(column, minlength=len(row))
+        promise(not seen[row == 0].any(), "what is drawn is possible")
+        spread = np.sqrt(DRAWS * row * (1 - row))
+        promise((abs(seen - DRAWS * row) <= 6 * spread + 6).all(), "draws follow the stated law")
+    stated = mechanism.guarantee
+    if stated.notion == "metric" and stated.metric == "euclidean" and "among" not in stated.scope:
+        vectors = mechanism.space.vectors[ids].astype(np.float64)
+        far = np.sqrt(((vectors[:, None] - vectors) ** 2).sum(axis=2))
+        bounds = np.array([[stated.loss(float(d)) for d in row] for row in far])
+        promise((_losses(law) <= bounds + 1e-9).all(), "no two words are further apart than stated")
+    if stated.notion == "group":
+        together = (np.isfinite(law)[:, None] == np.isfinite(law)).all(axis=2)
+        promise(
+            (_losses(law)[together] <= stated.loss(1.0) + 1e-9).all(),
+            "words of a group are not further apart than stated",
+        )
+
+
+def _losses(law: Float64Array) -> Float64Array:
+    """The largest log-ratio of each two rows."""
+    with np.errstate(invalid="ignore"):
+        ratios = law[:, None] - law
+    return np.asarray(np.where(np.isnan(ratios), -np.inf, ratios).max(axis=2))
 
 
 def check_seeds(mechanism: WordMechanism) -> None:
     """A seed decides everything; another seed, or none, gives something else."""
-    ids = _ids(mechanism, 60)
-    first = mechanism.sample(ids, 5, _generator(7))
-    promise(np.array_equal(first, mechanism.sample(ids, 5, _generator(7))), "same seed, same draw")
-    promise(not np.array_equal(first, mechanism.sample(ids, 5, _generator(8))), "seeds matter")
+    ids, low = _ids(mechanism, 60), replace(mechanism, epsilon=0.1)
+    first = low.sample(ids, 5, _generator(7))
+    promise(np.array_equal(first, low.sample(ids, 5, _generator(7))), "same seed, same draw")
+    promise(not np.array_equal(first, low.sample(ids, 5, _generator(8))), "seeds matter")
 
 
 def check_batching(mechanism: WordMechanism) -> None:
     """Whatever the batch size, a seeded run gives the same variants."""
     texts = _texts(mechanism, 23)
     runs = [
-        [r.variants for r in Obfuscator(mechanism, n=2, rng=11, batch_size=size).obfuscate(texts)]
+        [r.variants for r in _obfuscator(mechanism, n=2, rng=11, batch_size=size).obfuscate(texts)]
         for size in (1, 7, 1000)
     ]
     promise(runs[0] == runs[1] == runs[2], "the batch size changes nothing")
-    tail = Obfuscator(mechanism, n=2, rng=11).obfuscate(texts[9:], first=9)
+    tail = _obfuscator(mechanism, n=2, rng=11).obfuscate(texts[9:], first=9)
     promise(runs[0][9:] == [r.variants for r in tail], "a run can be split anywhere")
 
 
@@ -95,7 +143,7 @@ def check_rows_are_independent(mechanism: WordMechanism) -> None:
     word = mechanism.space.word(0)
     text = " ".join([word] * 12)
     low = replace(mechanism, epsilon=1e-3)
-    results = list(Obfuscator(low, n=2, rng=3).obfuscate([text] * 12))
+    results = list(_obfuscator(low, n=2, rng=3).obfuscate([text] * 12))
     variants = [variant for result in results for variant in result.variants]
     promise(len(set(variants)) > 1, "texts of one batch do not share their noise")
     promise(
@@ -108,7 +156,7 @@ def check_global_generator_untouched(mechanism: WordMechanism) -> None:
     """The global numpy generator is neither used nor moved."""
     before = pickle.dumps(np.random.get_state())  # noqa: NPY002 - it is what must not move
     mechanism.sample(_ids(mechanism, 10), 2, _generator(1))
-    list(Obfuscator(mechanism, n=2).obfuscate(_texts(mechanism, 2)))
+    list(_obfuscator(mechanism, n=2).obfuscate(_texts(mechanism, 2)))
     after = pickle.dumps(np.random.get_state())  # noqa: NPY002
     promise(before == after, "the global numpy generator stays untouched")
 
@@ -124,37 +172,44 @@ def check_pickle(mechanism: WordMechanism) -> None:
 
 def check_silence(mechanism: WordMechanism) -> None:
     """Neither logs, prints nor errors hold a word of the text."""
+    text = f"{SECRET} {mechanism.space.word(0)}"
+    strict = Obfuscator(mechanism, pipeline=TextPipeline(unknown="error"))
+    with _listening() as heard:
+        list(_obfuscator(mechanism, n=2).obfuscate([text]))
+        try:
+            list(strict.obfuscate([text]))
+        except SottovoceError as error:
+            heard.write(f"{error!r} {error.__cause__!r} {error.__context__!r}")
+        else:
+            promise(False, "an unknown word is an error when the policy says so")
+    promise(SECRET not in heard.getvalue(), "no text in logs, prints or errors")
+
+
+@contextmanager
+def _listening() -> Iterator[io.StringIO]:
+    """Everything that is logged or printed meanwhile."""
     heard = io.StringIO()
     handler = logging.StreamHandler(heard)
     root = logging.getLogger()
     level = root.level
     root.addHandler(handler)
     root.setLevel(logging.DEBUG)
-    text = f"{SECRET} {mechanism.space.word(0)}"
-    strict = Obfuscator(mechanism, pipeline=TextPipeline(unknown="error"))
     try:
         with redirect_stdout(heard), redirect_stderr(heard):
-            list(Obfuscator(mechanism, n=2).obfuscate([text]))
-            try:
-                list(strict.obfuscate([text]))
-            except SottovoceError as error:
-                heard.write(f"{error!r} {error.__cause__!r} {error.__context__!r}")
-            else:
-                promise(False, "an unknown word is an error when the policy says so")
+            yield heard
     finally:
         root.removeHandler(handler)
         root.setLevel(level)
-    promise(SECRET not in heard.getvalue(), "no text in logs, prints or errors")
 
 
 def check_never_in_clear(mechanism: WordMechanism) -> None:
     """An unknown word never comes back, whatever surrounds it."""
     text = f"{SECRET}, {mechanism.space.word(0)} ({SECRET}-{SECRET})!"
-    (result,) = Obfuscator(mechanism, n=20).obfuscate([text])
+    (result,) = _obfuscator(mechanism, n=20).obfuscate([text])
     promise(all(SECRET not in v for v in result.variants), "unknown words are never released")
 
 
-def check_guarantee(mechanism: WordMechanism) -> None:
+def check_guarantee(mechanism: Mechanism) -> None:
     """The guarantee is stated, and a metric one never poses as more."""
     stated = mechanism.guarantee
     promise(bool(stated.caveats), "every guarantee says what it does not cover")
@@ -167,13 +222,19 @@ def check_guarantee(mechanism: WordMechanism) -> None:
 
 
 def check_epsilon_matters(mechanism: WordMechanism) -> None:
-    """A small epsilon and a large one give different laws."""
+    """A small epsilon and a large one give different laws, unless it is said that they do not."""
+    if any("epsilon has no effect" in caveat for caveat in mechanism.guarantee.caveats):
+        promise(mechanism.guarantee.notion == "none", "without epsilon there is no guarantee")
+        return
     ids = _ids(mechanism, 50)
-    shares = [
-        float((replace(mechanism, epsilon=e).sample(ids, 20, _generator(5)) == ids).mean())
-        for e in (0.01, 1e4)
-    ]
-    promise(shares[1] > shares[0] + 0.1, "more budget keeps more words")
+    loud, quiet = (replace(mechanism, epsilon=epsilon) for epsilon in (1e3, 1e-2))
+    laws = loud.log_probabilities(ids), quiet.log_probabilities(ids)
+    if laws[0] is not None and laws[1] is not None:
+        difference = abs(np.exp(laws[0]) - np.exp(laws[1])).sum(axis=1).mean() / 2
+    else:
+        shares = [(each.sample(ids, 20, _generator(5)) == ids).mean() for each in (loud, quiet)]
+        difference = shares[0] - shares[1]
+    promise(difference > 0.1, "epsilon decides how much is released")
 
 
 def check_once(mechanism: WordMechanism) -> None:
@@ -182,7 +243,7 @@ def check_once(mechanism: WordMechanism) -> None:
         return
     count = min(3, len(mechanism.space.output))
     word = mechanism.space.word(0)
-    (result,) = Obfuscator(mechanism, n=count, release="once", rng=1).obfuscate([word])
+    (result,) = _obfuscator(mechanism, n=count, release="once", rng=1).obfuscate([word])
     promise(len(set(result.variants)) == count, "one point gives different words")
     single = mechanism.guarantee.loss(1.0, 1)
     paid = np.inf if result.spent is None else result.spent
@@ -191,6 +252,7 @@ def check_once(mechanism: WordMechanism) -> None:
 
 CHECKS: tuple[Callable[[WordMechanism], None], ...] = (
     check_shape_and_closure,
+    check_law,
     check_seeds,
     check_batching,
     check_rows_are_independent,
@@ -202,6 +264,86 @@ CHECKS: tuple[Callable[[WordMechanism], None], ...] = (
     check_epsilon_matters,
     check_once,
 )
+
+
+# Mechanisms that rewrite a text as a whole
+
+
+TEXTS = (
+    "treatment for skin cancer",
+    "divorce lawyer",
+    f"doctor {SECRET}",
+    "",
+    "the of and",
+    "Where can I find a shelter for women and children?",
+    "🙂 лечение 42",
+)
+
+
+def check_text_seeds(mechanism: TextMechanism) -> None:
+    """A seed decides everything, and neither the batch nor its place in it changes a text."""
+    runs = [
+        [r.variants for r in Obfuscator(mechanism, n=5, rng=11, batch_size=size).obfuscate(TEXTS)]
+        for size in (1, 3, 100)
+    ]
+    promise(runs[0] == runs[1] == runs[2], "the batch size changes nothing")
+    tail = Obfuscator(mechanism, n=5, rng=11).obfuscate(TEXTS[2:], first=2)
+    promise(runs[0][2:] == [r.variants for r in tail], "a run can be split anywhere")
+
+
+def check_text_variants(mechanism: TextMechanism) -> None:
+    """Different variants, no more than asked for, and never the text itself."""
+    for result in Obfuscator(mechanism, n=7).obfuscate(TEXTS):
+        folded = {variant.casefold() for variant in result.variants}
+        promise(len(folded) == len(result.variants) <= 7, "at most n variants, all different")
+        promise(result.text.casefold() not in folded, "the text itself is never released")
+        promise(all(SECRET not in v for v in folded), "unknown words are never released")
+        if len(folded) < 7:
+            promise(bool(result.guarantee.caveats), "fewer variants than asked for are explained")
+
+
+def check_text_silence(mechanism: TextMechanism) -> None:
+    """Neither logs nor prints hold a word of the text."""
+    with _listening() as heard:
+        list(Obfuscator(mechanism, n=2).obfuscate([f"{SECRET} doctor"]))
+    promise(SECRET not in heard.getvalue(), "no text in logs, prints or errors")
+
+
+def check_text_generator(mechanism: TextMechanism) -> None:
+    """The global numpy generator is neither used nor moved."""
+    before = pickle.dumps(np.random.get_state())  # noqa: NPY002 - it is what must not move
+    list(Obfuscator(mechanism, n=3).obfuscate(TEXTS[:2]))
+    after = pickle.dumps(np.random.get_state())  # noqa: NPY002
+    promise(before == after, "the global numpy generator stays untouched")
+
+
+def check_text_pickle(mechanism: TextMechanism) -> None:
+    """A mechanism travels as its parameters and what it works on."""
+    list(Obfuscator(mechanism, n=2).obfuscate(TEXTS[:2]))
+    resources = [getattr(mechanism, name) for name in mechanism.resources()]
+    size = len(pickle.dumps(mechanism)) - len(pickle.dumps(resources))
+    promise(size < SMALL_PICKLE, f"a pickle adds at most {SMALL_PICKLE} bytes to the resources'")
+    copy = pickle.loads(pickle.dumps(mechanism))  # noqa: S301 - our own bytes
+    runs = [
+        [result.variants for result in Obfuscator(each, n=3, rng=1).obfuscate(TEXTS[:2])]
+        for each in (mechanism, copy)
+    ]
+    promise(copy.spec == mechanism.spec and runs[0] == runs[1], "a pickle does the same")
+
+
+TEXT_CHECKS: tuple[Callable[[TextMechanism], None], ...] = (
+    check_text_variants,
+    check_text_seeds,
+    check_text_silence,
+    check_text_generator,
+    check_text_pickle,
+    check_guarantee,
+)
+
+
+def _obfuscator(mechanism: WordMechanism, **options: Any) -> Obfuscator:
+    """With every word protected, whatever the mechanism's paper leaves in clear."""
+    return Obfuscator(mechanism, pipeline=TextPipeline(), **options)
 
 
 def _generator(seed: int) -> Generator:

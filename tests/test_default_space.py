@@ -50,6 +50,40 @@ def test_vickrey_returns_words_as_often_as_it_should(default_space, sampled, eps
     assert unchanged(chosen, sampled, 25) == pytest.approx(expected, abs=0.02)
 
 
+@pytest.mark.parametrize(("epsilon", "expected"), [(1, 0.0026), (2, 0.165), (3, 0.877), (5, 0.997)])
+@pytest.mark.parametrize("spec", ["santext", "tem"])
+def test_exponential_mechanisms_switch_within_a_narrow_range(
+    default_space, spec, epsilon, expected
+):
+    """Mean chance to come back; ``expected`` is SanText's exact mean over all 33,849 words."""
+    ids = np.linspace(0, default_space.size - 1, 600).astype(np.int64)
+    law = mechanism(spec, space=default_space, epsilon=epsilon).log_probabilities(ids)
+    assert np.exp(law[np.arange(600), ids]).mean() == pytest.approx(expected, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "expected"), [(1, 49.7), (5, 43.1), (10, 28.3), (20, 11.7), (50, 4.4)]
+)
+def test_words_among_which_wbb_effectively_chooses(default_space, sampled, epsilon, expected):
+    laws = mechanism("wbb:k=4,n=50", space=default_space, epsilon=epsilon).laws(sampled)
+    entropies = [-(np.exp(law) * law).sum() for _, law in laws]
+    assert np.exp(np.mean(entropies)) == pytest.approx(expected, rel=0.05)
+
+
+def test_wbb_as_its_code_draws_ignores_epsilon(default_space, sampled):
+    for epsilon in (1, 50):
+        chosen = mechanism("wbb:k=4,n=50,compat=repo", space=default_space, epsilon=epsilon)
+        entropies = [-(np.exp(law) * law).sum() for _, law in chosen.laws(sampled)]
+        assert np.exp(np.mean(entropies)) == pytest.approx(45.9, rel=0.02)
+
+
+def test_custext_groups_hold_similar_words(default_space):
+    chosen = mechanism("custext", space=default_space)
+    ((group, _),) = chosen.laws(default_space.ids(["cancer"]))
+    assert len(group) == 20
+    assert {"cancer", "tumor", "chemotherapy", "leukemia"} <= set(default_space.words(group))
+
+
 def test_many_independent_variants_give_a_word_away(default_space, sampled):
     """The figure of the documentation: the mode of twenty draws at epsilon 10."""
     chosen = mechanism("cmp", space=default_space, epsilon=10)

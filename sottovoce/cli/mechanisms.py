@@ -35,7 +35,11 @@ def mechanisms(
 
     wanted = [parse(spec) for spec in ([name] if name else names())]
     words, real = _space(space)
-    chosen = [kind(space=words, **arguments) for kind, arguments in wanted]
+    # Descriptions need no resource; those that a space would give are left out with the toy.
+    chosen = [
+        kind(**{**dict.fromkeys(kind.resources()), **_only(kind, space=words)}, **arguments)
+        for kind, arguments in wanted
+    ]
     if as_json:
         described = [_describe(each, real) for each in chosen]
         typer.echo(json.dumps(described[0] if name else described, indent=2))
@@ -59,6 +63,10 @@ def _space(name: str | None) -> tuple[WordSpace, bool]:
         return toy_space(), False
 
 
+def _only(kind: type[Mechanism], **resources: Any) -> dict[str, Any]:
+    return {name: value for name, value in resources.items() if name in kind.resources()}
+
+
 def _describe(mechanism: Mechanism, real: bool) -> dict[str, Any]:
     from sottovoce.mechanisms.base import public_name
 
@@ -77,7 +85,8 @@ def _describe(mechanism: Mechanism, real: bool) -> dict[str, Any]:
             for p in mechanism.parameters()
         ],
         "guarantee": mechanism.guarantee.to_dict(),
-        "space": mechanism.space.name if real else None,
+        "protects": mechanism.protects,
+        "space": space.name if real and (space := getattr(mechanism, "space", None)) else None,
         "facts": mechanism.facts() if real else {},
     }
 
@@ -106,8 +115,11 @@ def _print_one(mechanism: Mechanism, real: bool) -> None:
     console.print(f"[dim]{mechanism.paper}[/dim]\n")
     console.print("[bold]Parameters[/bold]")
     for each in said["parameters"]:
-        default = "-" if each["default"] == () else each["default"]
-        console.print(f"  {each['name']} = {each['value'] or default}   [dim]{each['help']}[/dim]")
+        default = "-" if each["default"] in (None, ()) else each["default"]
+        value = default if each["value"] in (None, ()) else each["value"]
+        console.print(f"  {each['name']} = {value}   [dim]{each['help']}[/dim]")
+    if said["protects"] != "all":
+        console.print(f"  Protects as published: {said['protects']}; other words stay in clear.")
     console.print(f"\n[bold]Guarantee[/bold]  {mechanism.guarantee.sentence}")
     for caveat in mechanism.guarantee.caveats:
         console.print(f"  - {caveat}")

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -15,12 +16,13 @@ import typer
 from sottovoce.errors import PrivacyWarning, UsageError
 
 if TYPE_CHECKING:
+    from sottovoce.mechanisms import Mechanism
     from sottovoce.obfuscation import Obfuscation, Obfuscator
+    from sottovoce.spaces.space import WordSpace
 
 
 Release = Literal["independent", "once"]
 Unknown = Literal["uniform", "drop", "error", "keep"]
-Protect = Literal["all", "content"]
 Output = Literal["text", "jsonl"]
 
 MOSTLY = 0.5
@@ -48,7 +50,14 @@ def obfuscate(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Mechanism parameter.")
     ] = None,
     unknown: Annotated[Unknown, typer.Option(help="Words the space lacks.")] = "uniform",
-    protect: Annotated[Protect, typer.Option(help="Words to protect.")] = "all",
+    protect: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHICH",
+            help="Words to protect: all, content, or parts of speech as noun,adjective. "
+            "As in the mechanism's paper if not given.",
+        ),
+    ] = None,
     keep: Annotated[
         list[str] | None, typer.Option(metavar="WORD", help="Release this word in clear.")
     ] = None,
@@ -58,6 +67,10 @@ def obfuscate(
     drop_punctuation: Annotated[
         bool, typer.Option("--drop-punctuation", help="Leave punctuation out.")
     ] = False,
+    corpus: Annotated[
+        Path | None,
+        typer.Option(help="Documents of yours (JSON lines or text) that fea reads its words off."),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Reproducible draws, for experiments only.")
     ] = None,
@@ -74,30 +87,26 @@ def obfuscate(
 
       sottovoce obfuscate "treatment for skin cancer" -m vickrey-cmp -e 12.5 --set t=0.5
 
+      sottovoce obfuscate "treatment for skin cancer" -m fea --corpus articles.jsonl -n 10
+
       cat queries.txt | sottovoce obfuscate - -n 20 --release once -o jsonl > variants.jsonl
     """
     if not texts:
         raise UsageError("give a text to obfuscate, or - to read lines from standard input")
     if "-" in texts and len(texts) > 1:
         raise UsageError("- stands for standard input and cannot be mixed with texts")
-    from sottovoce.mechanisms import parse
     from sottovoce.obfuscation import Obfuscator
-    from sottovoce.spaces.sources import resolve
-    from sottovoce.spaces.vocabularies import choose_output
     from sottovoce.text import TextPipeline
 
-    kind, arguments = parse(mechanism, **_settings(settings, epsilon))
-    words = resolve(space)
-    if output_vocabulary != "all":
-        words = words.with_output(choose_output(words, output_vocabulary))
+    chosen = _mechanism(mechanism, _settings(settings, epsilon), space, output_vocabulary, corpus)
     streamed = texts == ["-"]
     obfuscator = Obfuscator(
-        kind(space=words, **arguments),
+        chosen,
         n=n,
         release=release,
         pipeline=TextPipeline(
             unknown=unknown,
-            protect=protect,
+            protect=protect or chosen.protects,
             keep=frozenset(keep or ()),
             punctuation="drop" if drop_punctuation else "keep",
             restore_case=restore_case,
@@ -108,10 +117,17 @@ def obfuscate(
     results = _stream(obfuscator) if streamed else obfuscator.obfuscate(texts)
     show = _print_text if output == "text" else _print_json
     last: Obfuscation | None = None
-    too_loud = 0
+    too_loud = too_few = 0
     for last in _with_progress(results, streamed):
         show(last)
         too_loud += (last.unchanged or 0.0) > MOSTLY
+        too_few += len(last.variants) < n
+    if too_few:
+        typer.secho(
+            f"{too_few} text(s) got fewer variants than asked for: {chosen.name} found no more",
+            fg="yellow",
+            err=True,
+        )
     if too_loud:
         warnings.warn(
             f"in {too_loud} text(s) most protected words came back unchanged: a smaller epsilon "
@@ -121,6 +137,38 @@ def obfuscate(
         )
     if last is not None:
         _say_what_it_means(last)
+
+
+def _mechanism(
+    spec: str,
+    settings: dict[str, Any],
+    space: str | None,
+    output_vocabulary: str,
+    corpus: Path | None,
+) -> Mechanism:
+    """The mechanism asked for, with what it works on."""
+    from sottovoce.mechanisms import mechanism, parse
+
+    kind, _ = parse(spec, **settings)
+    resources: dict[str, Any] = {}
+    if "space" in kind.resources():
+        resources["space"] = _space(space, output_vocabulary)
+    if "engine" in kind.resources() and corpus is not None:
+        from sottovoce.collections import read_corpus
+        from sottovoce.engines.bm25 import BM25
+
+        resources["engine"] = BM25(read_corpus(corpus))
+    return mechanism(spec, **resources, **settings)
+
+
+def _space(name: str | None, output_vocabulary: str) -> WordSpace:
+    from sottovoce.spaces.sources import resolve
+    from sottovoce.spaces.vocabularies import choose_output
+
+    space = resolve(name)
+    if output_vocabulary == "all":
+        return space
+    return space.with_output(choose_output(space, output_vocabulary))
 
 
 def _settings(pairs: list[str] | None, epsilon: float | None) -> dict[str, Any]:
@@ -193,6 +241,11 @@ def _write(line: str) -> None:
     sys.stdout.flush()
 
 
+def _unit(result: Obfuscation) -> str:
+    units = {"metric": "per unit of distance", "group": "per word, inside groups"}
+    return units.get(result.guarantee.notion, "per word")
+
+
 def _say_what_it_means(result: Obfuscation) -> None:
     """One honest sentence, for people only."""
     if result.seeded:
@@ -202,7 +255,7 @@ def _say_what_it_means(result: Obfuscation) -> None:
     typer.secho(f"\n{result.mechanism}: {result.guarantee.sentence}", dim=True, err=True)
     if result.spent is not None:
         typer.secho(
-            f"Spent on this text: {result.spent:g} nats per unit of distance "
+            f"Spent on this text: {result.spent:g} nats {_unit(result)} "
             f"({len(result.variants)} variants, {result.release}).",
             dim=True,
             err=True,

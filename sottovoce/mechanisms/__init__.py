@@ -1,6 +1,6 @@
 """Mechanisms, one file each. They read no files and open no sockets."""
 
-from sottovoce.mechanisms import cmp, mahalanobis, vickrey
+from sottovoce.mechanisms import cmp, custext, mahalanobis, santext, tem, vickrey, wbb
 from sottovoce.mechanisms.base import Mechanism, WordMechanism
 from sottovoce.mechanisms.registry import kind, mechanism, names, parse, register
 
@@ -8,11 +8,15 @@ __all__ = [
     "Mechanism",
     "WordMechanism",
     "cmp",
+    "custext",
     "kind",
     "mahalanobis",
     "mechanism",
     "names",
     "parse",
     "register",
+    "santext",
+    "tem",
     "vickrey",
+    "wbb",
 ]

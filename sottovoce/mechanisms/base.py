@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import Field, dataclass, field, fields
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -15,6 +15,9 @@ from sottovoce.randomness import Draws, Randomness
 from sottovoce.spaces.space import WordSpace
 from sottovoce.types import Float64Array, IntArray
 
+if TYPE_CHECKING:
+    from sottovoce.text import TextPipeline
+
 ROWS_AT_A_TIME = 8192
 """Tokens drawn and decided at once; bounds the memory of a call."""
 
@@ -24,29 +27,42 @@ def parameter(default: Any, help: str) -> Any:
     return field(default=default, metadata={"help": help})
 
 
+def resource() -> Any:
+    """Something large that a mechanism works on, such as a word space; no part of its spec."""
+    return field(metadata={"resource": True})
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Mechanism(ABC):
     """Turns a text into others that say less.
 
-    The parameters are the dataclass' fields besides ``space``; ``spec`` writes them as a string
-    that :func:`sottovoce.mechanism` reads back.
+    Its fields are resources and parameters; ``spec`` writes the parameters as a string that
+    :func:`sottovoce.mechanism` reads back.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     paper: ClassVar[str]
 
-    space: WordSpace
-
     @property
     @abstractmethod
     def guarantee(self) -> Guarantee:
         """What this mechanism promises for one release of one token (or text)."""
 
+    @property
+    def protects(self) -> str:
+        """Which words it protects as published: what ``TextPipeline(protect=…)`` takes."""
+        return "all"
+
     @classmethod
     def parameters(cls) -> tuple[Field[Any], ...]:
-        """The fields that a user may set."""
-        return tuple(f for f in fields(cls) if f.name != "space")
+        """The fields that a spec may set."""
+        return tuple(f for f in fields(cls) if "resource" not in f.metadata)
+
+    @classmethod
+    def resources(cls) -> tuple[str, ...]:
+        """The names of the fields that hold what it works on."""
+        return tuple(f.name for f in fields(cls) if "resource" in f.metadata)
 
     @property
     def spec(self) -> str:
@@ -63,14 +79,14 @@ class Mechanism(ABC):
         return {}
 
     def obfuscate(self, text: str, n: int = 1, *, rng: Randomness = None) -> list[str]:
-        """``n`` independent obfuscations of a text, with the default text pipeline."""
+        """Up to ``n`` obfuscations of a text; word mechanisms always give ``n``, drawn afresh."""
         from sottovoce.obfuscation import Obfuscator
 
         (result,) = Obfuscator(self, n=n, rng=rng).obfuscate([text])
         return list(result.variants)
 
     def __repr__(self) -> str:
-        return f"mechanism({self.spec!r}, space={self.space.name!r})"
+        return f"mechanism({self.spec!r})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Mechanism):
@@ -80,8 +96,8 @@ class Mechanism(ABC):
     def __hash__(self) -> int:
         return hash(self._identity())
 
-    def _identity(self) -> tuple[str, str, bytes]:
-        return self.spec, self.space.sha256, self.space.output.ids.tobytes()
+    def _identity(self) -> tuple[Any, ...]:
+        return self.spec, *(getattr(self, name) for name in self.resources())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(getattr(self, f.name) for f in fields(self))
@@ -105,6 +121,7 @@ def write_value(value: Any) -> str:
 class WordMechanism(Mechanism):
     """Replaces each word of the space by a word of its output vocabulary, independently."""
 
+    space: WordSpace = resource()
     epsilon: float = parameter(10.0, "privacy budget for each word and release; smaller is safer")
 
     def __post_init__(self) -> None:
@@ -112,6 +129,12 @@ class WordMechanism(Mechanism):
             np.isfinite(self.epsilon) and self.epsilon > 0,
             f"epsilon must be a positive number, got {self.epsilon}",
         )
+
+    def __repr__(self) -> str:
+        return f"mechanism({self.spec!r}, space={self.space.name!r})"
+
+    def _identity(self) -> tuple[Any, ...]:
+        return self.spec, self.space.sha256, self.space.output.ids.tobytes()
 
     @abstractmethod
     def draw(self, ids: IntArray, draws: Draws) -> IntArray:
@@ -145,6 +168,25 @@ class WordMechanism(Mechanism):
             "words (-1) by a policy first",
         )
         return wanted.astype(np.int64)
+
+
+@dataclass(frozen=True, repr=False)
+class Rewriting:
+    """What became of one text. ``unknown`` and ``kept`` are for its owner alone."""
+
+    variants: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class TextMechanism(Mechanism):
+    """Rewrites a text as a whole. It may find fewer variants than asked for, and says so."""
+
+    @abstractmethod
+    def rewrite(self, text: str, n: int, pipeline: TextPipeline, rng: Generator) -> Rewriting:
+        """At most ``n`` variants, all different, none of them the text itself."""
 
 
 def require(condition: bool | np.bool_, message: str) -> None:

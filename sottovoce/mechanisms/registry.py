@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import Field
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from sottovoce.errors import UsageError, closest
 from sottovoce.mechanisms.base import Mechanism, public_name
 from sottovoce.spaces.space import WordSpace
+
+if TYPE_CHECKING:
+    from sottovoce.engines.base import LocalEngine
+    from sottovoce.language.wordnet import WordNet
 
 Kind = TypeVar("Kind", bound=type[Mechanism])
 
@@ -35,17 +40,38 @@ def kind(name: str) -> type[Mechanism]:
     return _registry[name]
 
 
-def mechanism(spec: str, *, space: WordSpace | None = None, **parameters: Any) -> Mechanism:
+def mechanism(
+    spec: str,
+    *,
+    space: WordSpace | None = None,
+    engine: LocalEngine | None = None,
+    wordnet: WordNet | None = None,
+    **parameters: Any,
+) -> Mechanism:
     """Build a mechanism from its name or spec string; keywords win over the spec.
 
-    ``space`` defaults to the default word space, which must have been added before.
+    ``space`` defaults to the default word space and ``wordnet`` to WordNet, which must have been
+    added before; ``engine`` is the local search engine that ``fea`` asks.
     """
     chosen, arguments = parse(spec, **parameters)
-    if space is None:
+    given = {"space": space, "engine": engine, "wordnet": wordnet}
+    resources = {name: given.get(name) or _load(name) for name in chosen.resources()}
+    return chosen(**resources, **arguments)
+
+
+def _load(resource: str) -> Any:
+    if resource == "space":
         from sottovoce.spaces.sources import resolve
 
-        space = resolve(None)
-    return chosen(space=space, **arguments)
+        return resolve(None)
+    if resource == "wordnet":
+        from sottovoce.language.wordnet import load_wordnet
+
+        return load_wordnet()
+    raise UsageError(
+        "this mechanism reads its words off a corpus of yours: give one with --corpus FILE on the "
+        "command line, or engine=BM25(documents) in Python"
+    )
 
 
 def parse(spec: str, **parameters: Any) -> tuple[type[Mechanism], dict[str, Any]]:
@@ -91,6 +117,10 @@ def _suggestion(word: str, options: list[str]) -> str:
 def _typed(name: str, parameter: Field[Any], hint: Any, value: Any) -> Any:
     """A value (perhaps text) as the parameter's type; never by ``eval``."""
     label = f"{name}'s {public_name(parameter)}"
+    if get_origin(hint) is UnionType:
+        if value is None or str(value).lower() == "none":
+            return None
+        (hint,) = (part for part in get_args(hint) if part is not NoneType)
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
             raise UsageError(

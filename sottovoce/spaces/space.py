@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sottovoce.errors import SpaceError, UsageError
 from sottovoce.spaces import store
+from sottovoce.spaces.derived import remembered
 from sottovoce.spaces.nearest import Nearest
 from sottovoce.types import Float32Array, Float64Array, IntArray
 
@@ -70,6 +71,7 @@ class WordSpace:
         self._folded, self._words, self._offsets, self._table = folded, words, offsets, table
         self._sha256 = sha256
         self._output = output
+        self._derived: dict[str, IntArray] = {}
         self._folded.setflags(write=False)
 
     @classmethod
@@ -250,6 +252,15 @@ class WordSpace:
         if not spread > 0:
             raise UsageError("the words of this space all have the same vector: it has no shape")
         return np.asarray(total / spread)
+
+    def derived(self, name: str, size: int, make: Callable[[], IntArray]) -> IntArray:
+        """Whole numbers that follow from the space alone: made once, kept beside it on disk.
+
+        Nothing that depends on a text may come here.
+        """
+        if name not in self._derived:
+            self._derived[name] = remembered(self.folder, name, size, make)
+        return self._derived[name]
 
     # Identity
 

@@ -1,0 +1,46 @@
+"""Sampling mechanisms: each word has an exact law over words, and one of them is drawn."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from sottovoce.mechanisms.base import WordMechanism
+from sottovoce.mechanisms.tables import REST, Table, Tables, tables_of
+from sottovoce.randomness import Draws
+from sottovoce.types import Float64Array, IntArray
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class SamplingMechanism(WordMechanism):
+    """Draws from tables that are made once for each distinct word."""
+
+    @property
+    def tables(self) -> Tables:
+        """What is known of the words met so far."""
+        return tables_of(self.space, self.spec)
+
+    @abstractmethod
+    def build(self, words: IntArray) -> list[Table]:
+        """A table for each of some distinct words."""
+
+    def draw(self, ids: IntArray, draws: Draws) -> IntArray:
+        """One substitute for each id."""
+        tables = self.tables
+        drawn = tables.find(ids, draws.uniform(), self.build)
+        rest = np.flatnonzero(drawn == REST)
+        if len(rest):
+            drawn[rest] = self.draw_rest(ids, rest, tables.reaches(ids[rest]), draws)
+        return drawn
+
+    def draw_rest(
+        self, ids: IntArray, rows: IntArray, reaches: Float64Array, draws: Draws
+    ) -> IntArray:
+        """Substitutes beyond the tables' reach, for these rows of ``ids``."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def log_probabilities(self, ids: IntArray) -> Float64Array:
+        """Exact log-probabilities of every word of the space, (len(ids), space.size)."""

@@ -1,0 +1,110 @@
+"""SanText and SanText+ of Yue et al. (Findings of ACL 2021): the exponential mechanism on words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from sottovoce.guarantees import FIXED_LENGTH, MANY_RELEASES, WORD_BY_WORD, Guarantee
+from sottovoce.mechanisms.base import parameter, require
+from sottovoce.mechanisms.exponential import ExponentialMechanism
+from sottovoce.mechanisms.registry import register
+from sottovoce.randomness import Draws
+from sottovoce.types import BoolArray, Float64Array, IntArray
+
+OFF_AND_ON = (
+    "it changes from almost always to almost never within a narrow range of epsilon (1 to 5 on the "
+    "default space): look at how many words come back unchanged"
+)
+
+
+@register
+@dataclass(frozen=True, repr=False, eq=False)
+class SanText(ExponentialMechanism):
+    """p(y|w) proportional to exp(-epsilon |w - y| / 2) over the output vocabulary.
+
+    SanText+ (``sensitive`` below 1): only the rarest words, a share ``sensitive`` of the
+    vocabulary, are protected and released. Another word is released as it is, or with
+    probability ``p`` replaced like a sensitive one. Which words are rare is read off the order
+    of the space, which is public, and not off the text.
+    """
+
+    name: ClassVar[str] = "santext"
+    summary: ClassVar[str] = "samples a word by its distance from the true one"
+    paper: ClassVar[str] = (
+        "Yue, Du, Wang, Li, Sun, Chow: Differential Privacy for Text Analytics via Natural Text "
+        "Sanitization, Findings of ACL 2021"
+    )
+
+    sensitive: float = parameter(
+        1.0, "share of the vocabulary, the rarest words, that is protected; below 1 is SanText+"
+    )
+    p: float = parameter(0.2, "SanText+: how often another word is replaced instead of released")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            0 < self.sensitive <= 1, f"sensitive must be above 0 and up to 1, got {self.sensitive}"
+        )
+        require(0 < self.p <= 1, f"p must be above 0 and up to 1, got {self.p}")
+
+    def cost(self, distances: Float64Array) -> Float64Array:
+        """The distance itself."""
+        return distances
+
+    @cached_property
+    def released(self) -> IntArray:
+        """The rarest words of the output vocabulary: spaces list frequent words first."""
+        output = self.space.output.ids
+        return output[len(output) - max(1, round(self.sensitive * len(output))) :]
+
+    @cached_property
+    def _spared(self) -> BoolArray:
+        """Which words of the space may be released as they are."""
+        spared = np.zeros(self.space.size, dtype=np.bool_)
+        spared[np.setdiff1d(self.space.output.ids, self.released)] = True
+        return spared
+
+    def draw(self, ids: IntArray, draws: Draws) -> IntArray:
+        """One substitute for each id."""
+        drawn = super().draw(ids, draws)
+        if self.sensitive == 1:
+            return drawn
+        return np.where(self._spared[ids] & (draws.uniform() >= self.p), ids, drawn)
+
+    def log_probabilities(self, ids: IntArray) -> Float64Array:
+        """Exact log-probabilities of every word of the space, (len(ids), space.size)."""
+        law = super().log_probabilities(ids)
+        spared = np.flatnonzero(self._spared[ids])
+        if len(spared):
+            law[spared] += np.log(self.p)
+            law[spared, np.asarray(ids)[spared]] = np.log1p(-self.p) if self.p < 1 else -np.inf
+        return law
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Metric privacy in Euclidean distance; the proof holds, and is up to twice too careful."""
+        if self.sensitive == 1:
+            return Guarantee(
+                "metric",
+                self.epsilon,
+                "euclidean",
+                caveats=(OFF_AND_ON, WORD_BY_WORD, FIXED_LENGTH, MANY_RELEASES),
+            )
+        return Guarantee(
+            "metric",
+            self.epsilon,
+            "euclidean",
+            scope=f"token among the rarest {self.sensitive:.0%} of the words",
+            caveats=(
+                f"every other word is released as it is with probability {1 - self.p:g}, and who "
+                "sees it knows it: nothing bounds what these words tell",
+                OFF_AND_ON,
+                WORD_BY_WORD,
+                FIXED_LENGTH,
+                MANY_RELEASES,
+            ),
+        )

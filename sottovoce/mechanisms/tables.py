@@ -1,0 +1,130 @@
+"""Tables of a sampling mechanism: for each word met so far, candidates and cumulated chances.
+
+A table is a pure function of space, parameters and word, so that what was met before changes no
+draw. Tables live in memory only: on disk they would tell which words were asked for.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.types import Float64Array, IntArray
+
+Number = TypeVar("Number", np.int32, np.float64)
+
+REST = -1
+"""The draw fell beyond the candidates of a table."""
+BYTES = 256 << 20
+"""Tables of one mechanism kept in memory; when it is full, it starts afresh."""
+BYTES_PER_CANDIDATE = 4 + 8
+MECHANISMS_PER_SPACE = 4
+
+
+@dataclass(frozen=True)
+class Table:
+    """Candidates of one word, in order of id, and their cumulated chances.
+
+    If these end below 1, the rest of the chance belongs to words further away than ``reach``.
+    """
+
+    ids: IntArray
+    cumulated: Float64Array
+    reach: float = np.inf
+
+
+Build = Callable[[IntArray], list[Table]]
+
+
+class Tables:
+    """The tables of one mechanism on one space, as flat arrays that are searched all at once."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._lock = Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._row: IntArray = np.full(self._size, -1, dtype=np.int64)
+        self._starts = np.zeros(1, dtype=np.int64)
+        self._reach = np.empty(0)
+        # Longer than what they hold, so that growing does not copy them every time.
+        self._ids = np.empty(0, dtype=np.int32)
+        self._cumulated = np.empty(0)
+
+    def find(self, words: IntArray, chances: Float64Array, build: Build) -> IntArray:
+        """The candidate of each word at each chance in [0, 1), or ``REST``."""
+        with self._lock:
+            self._learn(np.unique(words), build)
+            rows = self._row[words]
+            low, end = self._starts[rows], self._starts[rows + 1]
+            found = self._search(low, end, chances)
+            # Where nothing lies beyond, what rounding left out belongs to the last candidate.
+            complete = np.isinf(self._reach[rows]) & (found == end)
+            if complete.any():
+                last = self._search(low, end, self._cumulated[end - 1] * (1 - 2**-52))
+                found = np.where(complete, last, found)
+            beyond = found == end
+            return np.where(beyond, REST, self._ids[np.where(beyond, low, found)]).astype(np.int64)
+
+    def reaches(self, words: IntArray) -> Float64Array:
+        """How far the table of each word, which must have been met, reaches."""
+        with self._lock:
+            return self._reach[self._row[words]]
+
+    def _learn(self, words: IntArray, build: Build) -> None:
+        if self._starts[-1] * BYTES_PER_CANDIDATE > BYTES:
+            self._forget()
+        new = words[self._row[words] < 0]
+        if not len(new):
+            return
+        tables = build(new)
+        lengths = np.array([len(table.ids) for table in tables])
+        self._row[new] = len(self._reach) + np.arange(len(new))
+        self._starts = np.append(self._starts, self._starts[-1] + np.cumsum(lengths))
+        self._reach = np.append(self._reach, [table.reach for table in tables])
+        self._ids = np.concatenate([self._ids, *(table.ids for table in tables)])
+        self._cumulated = np.concatenate([self._cumulated, *(table.cumulated for table in tables)])
+
+    def _search(self, low: IntArray, end: IntArray, chances: Float64Array) -> IntArray:
+        """The first place in [low, end) whose cumulated chance exceeds the given one, or end."""
+        low, high = low.copy(), end.copy()
+        for _ in range(int((high - low).max(initial=0)).bit_length()):
+            middle = (low + high) >> 1
+            open_ = low < high
+            below = open_ & (self._cumulated[np.where(open_, middle, 0)] <= chances)
+            low = np.where(below, middle + 1, low)
+            high = np.where(below, high, middle)
+        return low
+
+
+def _with_room(array: NDArray[Number], used: int, wanted: int) -> NDArray[Number]:
+    """The array with its first ``used`` entries, and room for ``wanted``."""
+    if wanted <= len(array):
+        return array
+    grown = np.empty(max(wanted, 2 * len(array)), dtype=array.dtype)
+    grown[:used] = array[:used]
+    return grown
+
+
+_kept: MutableMapping[Any, OrderedDict[str, Tables]] = WeakKeyDictionary()
+_keeping = Lock()
+
+
+def tables_of(space: Any, spec: str) -> Tables:
+    """The tables that mechanisms with this spec share on a space."""
+    with _keeping:
+        kept = _kept.setdefault(space, OrderedDict())
+        if spec not in kept:
+            kept[spec] = Tables(space.size)
+        kept.move_to_end(spec)
+        while len(kept) > MECHANISMS_PER_SPACE:
+            kept.popitem(last=False)
+        return kept[spec]

@@ -1,0 +1,103 @@
+"""Words of many texts as one array: drawing substitutes for a whole batch in large calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import numpy as np
+
+from sottovoce.mechanisms.base import ROWS_AT_A_TIME, WordMechanism
+from sottovoce.mechanisms.noise import NoiseMechanism
+from sottovoce.randomness import UNIT, Draws, Streams
+from sottovoce.text import PreparedText
+from sottovoce.types import IntArray
+
+Unit: TypeAlias = tuple[int, int, int, int]
+"""Words ``start`` to ``end`` of a variant of a text: (text, variant, start, end)."""
+
+
+class WordRelease:
+    """All words of a batch of texts, laid end to end so that the mechanism sees large arrays.
+
+    The layout is a sequence of units, each at most 256 words of one variant of one text with a
+    generator of its own, grouped into calls of bounded size.
+    """
+
+    def __init__(
+        self,
+        mechanism: WordMechanism,
+        n: int,
+        once: bool,
+        texts: list[PreparedText],
+        first: int,
+        streams: Streams,
+    ) -> None:
+        self.mechanism, self.n, self.once = mechanism, n, once
+        self.texts, self.first, self.streams = texts, first, streams
+
+    def substitutes(self) -> list[IntArray]:
+        """The ids of the substitutes, one array (n, slots) for each text."""
+        filled = [np.empty((self.n, len(text)), dtype=np.int64) for text in self.texts]
+        self._fill_unknown(filled)
+        known = [np.empty((self.n, len(text.ids)), dtype=np.int64) for text in self.texts]
+        for units in self._calls():
+            self._fill_known(known, units)
+        for text, all_slots, words in zip(self.texts, filled, known, strict=True):
+            all_slots[:, ~text.uniform] = words
+        return filled
+
+    def _fill_unknown(self, filled: list[IntArray]) -> None:
+        released = self.mechanism.space.output.ids
+        for number, (text, slots) in enumerate(zip(self.texts, filled, strict=True)):
+            count = int(text.uniform.sum())
+            for variant in range(self.n if count else 0):
+                draws = self.streams.draws(
+                    self.first + number, variant, Streams.UNKNOWN_WORDS, count
+                )
+                slots[variant, text.uniform] = released[draws.below(len(released))]
+
+    def _calls(self) -> Iterator[list[Unit]]:
+        """Units grouped so that a call has a bounded size."""
+        limit = max(UNIT, ROWS_AT_A_TIME // (self.n if self.once else 1))
+        units: list[Unit] = []
+        rows = 0
+        for number, text in enumerate(self.texts):
+            for variant in range(1 if self.once else self.n):
+                for start in range(0, len(text.ids), UNIT):
+                    end = min(start + UNIT, len(text.ids))
+                    if rows + end - start > limit:
+                        yield units
+                        units, rows = [], 0
+                    units.append((number, variant, start, end))
+                    rows += end - start
+        if units:
+            yield units
+
+    def _fill_known(self, known: list[IntArray], units: list[Unit]) -> None:
+        ids = np.concatenate([self.texts[number].ids[a:b] for number, _, a, b in units])
+        draws = self._draws(units, Streams.WORDS)
+        if self.once:
+            assert isinstance(self.mechanism, NoiseMechanism)  # noqa: S101 - checked at the start
+            points = self.mechanism.draw_once(ids, self.n, draws)
+            dealt = self._draws(units, Streams.DEALING).orders(self.n)
+            drawn = np.take_along_axis(points, dealt, axis=1)
+        else:
+            drawn = self.mechanism.draw(ids, draws)[:, None]
+        row = 0
+        for number, variant, start, end in units:
+            variants = slice(None) if self.once else slice(variant, variant + 1)
+            known[number][variants, start:end] = drawn[row : row + end - start].T
+            row += end - start
+
+    def _draws(self, units: list[Unit], purpose: int) -> Draws:
+        generators = [
+            (
+                self.streams.generator(self.first + number, variant, purpose, start // UNIT),
+                end - start,
+            )
+            for number, variant, start, end in units
+        ]
+        if not self.streams.reproducible:
+            return Draws([(generators[0][0], sum(count for _, count in generators))])
+        return Draws(generators)
