@@ -139,7 +139,8 @@ def run_heat(
             while waiting := [
                 name
                 for name in workers
-                if not pace.enough(results[name].turns.setdefault(workload, []))
+                if workload in results[name].start["workloads"]
+                and not pace.enough(results[name].turns.setdefault(workload, []))
             ]:
                 for name in waiting:
                     try:

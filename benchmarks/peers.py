@@ -23,14 +23,14 @@ from typing import Any
 from contest import Pace, Result, run_heat
 from report import Report, core_rate, markdown, whole_rate
 from systems import BOUND, HERE, OURS, PEERS, NotInstalledError, System
-from turns import Task
+from turns import SAMPLING, Task
 
 from sottovoce.paths import cache_folder
 
 SPACES = ("default", "large")
 MECHANISMS = ("cmp", "mahalanobis", "vickrey-cmp", "vickrey-mahalanobis")
-MORE_MECHANISMS = ("santext", "custext", "tem")
-"""The peers' side of these is there; they are measured where --only names them."""
+MORE_MECHANISMS = SAMPLING
+"""Peers draw from a long text for minutes: these are measured where --only names them."""
 EPSILON = 10.0
 FULL, QUICK = Pace(seconds=2.0, rounds=5), Pace(seconds=0.5, rounds=2)
 IMPORTS = 7

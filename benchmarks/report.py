@@ -9,12 +9,14 @@ from typing import Any
 
 from contest import Result
 from systems import BOUND, OURS
-from turns import BATCH, QUERY_WORDS, VARIANTS, WORKLOADS, Turn
+from turns import BATCH, DISTINCT, QUERY_WORDS, TEXT_WORDS, VARIANTS, WORKLOADS, Turn
 
 NOTHING = "–"
 LABELS = {
     "interactive": f"{QUERY_WORDS} words, {VARIANTS} variants",
     "batch": f"batches of {BATCH:,} words",
+    "text": f"a text of {TEXT_WORDS:,} words, {DISTINCT} of them distinct, {VARIANTS} variants",
+    "again": "another text of the same words",
 }
 
 
@@ -66,7 +68,8 @@ def markdown(report: Report) -> str:
             f"## Space `{space}`: {facts['size']:,} words, {facts['dimension']} dimensions"
         )
         for workload in WORKLOADS:
-            parts += [f"Words per second, {LABELS[workload]}:", speed(report, space, workload)]
+            if heats(report, space, workload):
+                parts += [f"Words per second, {LABELS[workload]}:", speed(report, space, workload)]
         parts += ["Seconds and peak memory (MiB) of a fresh process:", costs(report, space)]
         if exactness := accuracy(report, space):
             parts += ["Answers that are not the word nearest to the noisy point:", exactness]
@@ -127,7 +130,7 @@ def speed(report: Report, space: str, workload: str) -> str:
     for peer in peers:
         header += [peer, "×"]
     lines = []
-    for mechanism, threads in heats(report, space):
+    for mechanism, threads in heats(report, space, workload):
         turns = {
             result.system: result.turns.get(workload, [])
             for result in report.results
@@ -152,7 +155,8 @@ def costs(report: Report, space: str) -> str:
         if result.space == space and result.threads == fewest and result.turns:
             if result.system == BOUND.name:
                 continue
-            start, peaks = result.start, [result.turns[name][-1].peak_mib for name in WORKLOADS]
+            start = result.start
+            peaks = [turns[-1].peak_mib if turns else None for turns in _all_turns(result)]
             seconds = [start[f"{name}_seconds"] for name in ("import", "load", "first")]
             memory = [start["loaded_mib"], *peaks]
             lines.append(
@@ -161,6 +165,10 @@ def costs(report: Report, space: str) -> str:
                 + [number(value, ",.0f") for value in memory]
             )
     return table(header, lines, text_columns=2)
+
+
+def _all_turns(result: Result) -> list[list[Turn]]:
+    return [result.turns.get(workload, []) for workload in WORKLOADS]
 
 
 def accuracy(report: Report, space: str) -> str:
@@ -188,9 +196,13 @@ def omissions(report: Report) -> str:
     return "\n".join(f"- {reason}" for reason in reasons)
 
 
-def heats(report: Report, space: str) -> list[tuple[str, int]]:
-    """Mechanism and threads of each heat in a space."""
-    found = [(r.mechanism, r.threads) for r in report.results if r.space == space]
+def heats(report: Report, space: str, workload: str) -> list[tuple[str, int]]:
+    """Mechanism and threads of each heat in a space in which sottovoce did this work."""
+    found = [
+        (r.mechanism, r.threads)
+        for r in report.results
+        if r.space == space and r.system == OURS.name and workload in r.turns
+    ]
     return list(dict.fromkeys(found))
 
 

@@ -20,8 +20,14 @@ from typing import Any, TextIO, TypeAlias
 
 BATCH = 1000
 QUERY_WORDS, VARIANTS = 6, 20
-WORKLOADS = ("interactive", "batch")
-"""In this order: peak memory only ever grows, and the interactive peak is the smaller one."""
+TEXT_WORDS, DISTINCT = 1000, 400
+WORKLOADS = ("interactive", "batch", "text", "again")
+"""In this order: peak memory only ever grows, and the interactive peak is the smallest one.
+
+Batches are for mechanisms that treat each word anew. Those that prepare something for each
+distinct word get a text of new words, then another text of the same words.
+"""
+SAMPLING = ("santext", "tem", "custext", "wbb")
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,11 @@ class Supply:
         """The next words."""
         return list(itertools.islice(self._words, count))
 
+    def text(self, length: int = TEXT_WORDS) -> list[str]:
+        """The next distinct words, some of them more than once."""
+        words = self.take(length * DISTINCT // TEXT_WORDS)
+        return [words[position % len(words)] for position in range(length)]
+
 
 def peak_mib() -> float:
     """The most memory this process has held, in MiB."""
@@ -132,6 +143,7 @@ def serve(
                 "about": {distribution: _version(distribution), "numpy": _version("numpy")}
                 | dict(loaded.about),
                 "checks": sorted(loaded.checks),
+                "workloads": sorted(loaded.calls),
             },
         )
         for line in sys.stdin:

@@ -7,7 +7,18 @@ import sys
 from time import perf_counter
 from typing import Any
 
-from turns import BATCH, QUERY_WORDS, VARIANTS, Loaded, NotOfferedError, Piece, Supply, Task, serve
+from turns import (
+    BATCH,
+    QUERY_WORDS,
+    SAMPLING,
+    VARIANTS,
+    Loaded,
+    NotOfferedError,
+    Piece,
+    Supply,
+    Task,
+    serve,
+)
 
 
 def bring_in(task: Task) -> Any:
@@ -22,27 +33,32 @@ def bring_in(task: Task) -> Any:
 
 
 def load(task: Task, sottovoce: Any) -> Loaded:
-    """Map the space and build the mechanism."""
+    """Map the space and build the mechanism; what it keeps for a space is made now."""
     rng = sottovoce.randomness.secure_generator()
     space = sottovoce.load_space(task.space)
     mechanism = sottovoce.mechanism(task.mechanism, space=space, epsilon=task.epsilon)
     supply = Supply(task.facts()["words"])
 
-    def obfuscate(count: int, n: int) -> Piece:
-        words = supply.take(count)
+    def obfuscate(words: list[str], n: int) -> Piece:
         ids = space.ids(words)
         begin = perf_counter()
         drawn = mechanism.sample(ids, n, rng)
         core = perf_counter() - begin
         space.words(drawn)
-        return Piece(count * n, core)
+        return Piece(len(words) * n, core)
 
-    return Loaded(
-        {
-            "interactive": lambda: obfuscate(QUERY_WORDS, VARIANTS),
-            "batch": lambda: obfuscate(BATCH, 1),
-        }
-    )
+    def new_text() -> Piece:
+        sottovoce.mechanisms.tables.forget(space)
+        return obfuscate(supply.text(), VARIANTS)
+
+    same_words = supply.text()
+    mechanism.sample(space.ids(same_words), 1, rng)
+    calls = {"interactive": lambda: obfuscate(supply.take(QUERY_WORDS), VARIANTS)}
+    if task.mechanism in SAMPLING:
+        calls |= {"text": new_text, "again": lambda: obfuscate(same_words[::-1], VARIANTS)}
+    else:
+        calls["batch"] = lambda: obfuscate(supply.take(BATCH), 1)
+    return Loaded(calls)
 
 
 if __name__ == "__main__":

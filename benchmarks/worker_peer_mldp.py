@@ -10,7 +10,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from turns import QUERY_WORDS, VARIANTS, Loaded, NotOfferedError, Piece, Supply, Task, serve
+from turns import (
+    QUERY_WORDS,
+    SAMPLING,
+    VARIANTS,
+    Loaded,
+    NotOfferedError,
+    Piece,
+    Supply,
+    Task,
+    serve,
+)
 
 CLASSES = {
     "cmp": "MultivariateCalibrated",
@@ -49,8 +59,11 @@ def load(task: Task, mechanism_class: Any) -> Loaded:
         return Piece(QUERY_WORDS * repeats)
 
     checks = {"exactness": lambda: exactness(mechanism, supply)}
+    calls = {"interactive": lambda: replace_each(VARIANTS)}
+    # It keeps nothing for a word and takes one at a time: any words show its speed on a text.
+    others = ("text", "again") if task.mechanism in SAMPLING else ("batch",)
     return Loaded(
-        {"interactive": lambda: replace_each(VARIANTS), "batch": lambda: replace_each(1)},
+        calls | dict.fromkeys(others, lambda: replace_each(1)),
         checks if task.mechanism in TELL_NEAREST else {},
     )
 

@@ -10,17 +10,29 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from turns import QUERY_WORDS, VARIANTS, Loaded, NotOfferedError, Piece, Supply, Task, serve
+from turns import (
+    QUERY_WORDS,
+    SAMPLING,
+    VARIANTS,
+    Loaded,
+    NotOfferedError,
+    Piece,
+    Supply,
+    Task,
+    serve,
+)
 
-NOISE, SAMPLING = "EmbeddingPerturbationMechanism", "SamplingPerturbationMechanism"
+NOISE_MODULE, SAMPLING_MODULE = "EmbeddingPerturbationMechanism", "SamplingPerturbationMechanism"
+LINE = 10
+"""Words in a text: for 1,000 at once it would ask for 40 GB (words x vocabulary x dimension)."""
 CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "cmp": (f"{NOISE}.cmp", "CMP", {}),
-    "mahalanobis": (f"{NOISE}.mahalanobis", "Mahalanobis", {"lam": 1}),
-    "vickrey-cmp": (f"{NOISE}.vickrey", "VickreyCMP", {"t": 0.75}),
-    "vickrey-mahalanobis": (f"{NOISE}.vickrey", "VickreyMhl", {"t": 0.75, "lam": 1}),
-    "santext": (f"{SAMPLING}.santext", "SanText", {}),
-    "custext": (f"{SAMPLING}.custext", "CusText", {"k": 10, "distance": "euclidean"}),
-    "tem": (f"{SAMPLING}.tem", "TEM", {"beta": 0.001}),
+    "cmp": (f"{NOISE_MODULE}.cmp", "CMP", {}),
+    "mahalanobis": (f"{NOISE_MODULE}.mahalanobis", "Mahalanobis", {"lam": 1}),
+    "vickrey-cmp": (f"{NOISE_MODULE}.vickrey", "VickreyCMP", {"t": 0.75}),
+    "vickrey-mahalanobis": (f"{NOISE_MODULE}.vickrey", "VickreyMhl", {"t": 0.75, "lam": 1}),
+    "santext": (f"{SAMPLING_MODULE}.santext", "SanText", {}),
+    "custext": (f"{SAMPLING_MODULE}.custext", "CusText", {"k": 10, "distance": "euclidean"}),
+    "tem": (f"{SAMPLING_MODULE}.tem", "TEM", {"beta": 0.001}),
 }
 """Where each mechanism is, and the parameters that its constructor wants in its dict."""
 
@@ -46,11 +58,24 @@ def load(task: Task, mechanism_class: Any) -> Loaded:
     supply = Supply(task.facts()["words"])
 
     def obfuscate(n: int) -> Piece:
-        texts = pandas.DataFrame({"id": ["0"], "text": [" ".join(supply.take(QUERY_WORDS))]})
-        mechanism.obfuscateText(texts, n)
-        return Piece(QUERY_WORDS * n)
+        return text(supply.take(QUERY_WORDS), n)
 
-    return Loaded({"interactive": lambda: obfuscate(VARIANTS), "batch": lambda: obfuscate(1)})
+    def text(words: list[str], n: int) -> Piece:
+        lines = [" ".join(words[i : i + LINE]) for i in range(0, len(words), LINE)]
+        texts = pandas.DataFrame({"id": [str(i) for i in range(len(lines))], "text": lines})
+        mechanism.obfuscateText(texts, n)
+        return Piece(len(words) * n)
+
+    calls = {"interactive": lambda: obfuscate(VARIANTS)}
+    if task.mechanism not in SAMPLING:
+        calls["batch"] = lambda: obfuscate(1)
+    elif task.mechanism == "tem":  # It keeps nothing, so part of a text shows its speed.
+        calls["text"] = calls["again"] = lambda: text(supply.text(50), 1)
+    else:
+        same_words = supply.text()
+        calls["text"] = lambda: text(supply.text(), VARIANTS)
+        calls["again"] = lambda: text(same_words, VARIANTS)
+    return Loaded(calls)
 
 
 if __name__ == "__main__":

@@ -69,15 +69,13 @@ class Draws:
         """Gamma variates of this shape and scale 1, (size,)."""
         return np.concatenate([g.standard_gamma(shape, count) for g, count in self.units])
 
-    def uniform(self, *columns: int) -> Float64Array:
-        """Uniform variates in [0, 1), (size,) or (size, columns)."""
-        return np.concatenate([g.random((count, *columns)) for g, count in self.units])
+    def uniform(self) -> Float64Array:
+        """Uniform variates in [0, 1), (size,)."""
+        return np.concatenate([g.random(count) for g, count in self.units])
 
-    def below(self, bound: int, *columns: int) -> IntArray:
-        """Whole numbers uniform in 0..bound-1, (size,) or (size, columns)."""
-        return np.concatenate(
-            [g.integers(bound, size=(count, *columns)) for g, count in self.units]
-        )
+    def below(self, bound: int) -> IntArray:
+        """Whole numbers uniform in 0..bound-1, (size,)."""
+        return np.concatenate([g.integers(bound, size=count) for g, count in self.units])
 
     def only(self, rows: IntArray) -> Draws:
         """Draws for some rows alone, in ascending order; the others' generators stay untouched.
@@ -87,7 +85,8 @@ class Draws:
         ends = np.cumsum([count for _, count in self.units])
         places = np.searchsorted(rows, ends)
         counts = np.diff(places, prepend=0)
-        return Draws([(g, int(n)) for (g, _), n in zip(self.units, counts, strict=True) if n])
+        drawing = [(g, int(n)) for (g, _), n in zip(self.units, counts, strict=True) if n]
+        return Draws(drawing or [(self.units[0][0], 0)])
 
     def orders(self, length: int) -> IntArray:
         """Uniform permutations of 0..length-1, (size, length)."""

@@ -8,6 +8,7 @@ import pytest
 from sottovoce import WordSpace, mechanism
 from sottovoce.spaces import distances, groups
 from sottovoce.spaces.distances import Distances
+from sottovoce.spaces.ranges import Ranges
 
 
 def obvious(space, words, targets, measure):
@@ -91,3 +92,20 @@ def test_groups_are_kept_beside_a_space_on_disk(tmp_path, small_space, monkeypat
     again = mechanism("custext", space=WordSpace.open(tmp_path / "space"))
     assert np.array_equal(again.log_probabilities(ids), law)
     assert kept.stat().st_size > 500
+
+
+@pytest.mark.parametrize("expected", [10, 10_000])
+def test_words_within_a_distance_are_all_found(small_space, expected):
+    targets = np.arange(0, 2000, 2)
+    words = np.array([4, 5, 1000, 1999])
+    far = obvious(small_space, words, targets, "euclidean")
+    # One reach lies exactly on a word.
+    reaches = np.array([3.0, np.sort(far[1])[7], 0.0, 100.0])
+    found = Ranges(small_space, targets).within(words, reaches, np.full(4, expected))
+    for row, (places, distances_) in enumerate(found):
+        inside = np.flatnonzero(far[row] <= reaches[row] + 1e-12)
+        assert set(inside) - set(places) <= {np.argsort(far[1])[7]}
+        assert set(places) <= set(inside)
+        assert (np.diff(places) > 0).all()
+        assert distances_ == pytest.approx(far[row][places], abs=1e-12)
+    assert [len(places) for places, _ in found][2:] == [1, 1000]

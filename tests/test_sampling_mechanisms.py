@@ -146,12 +146,12 @@ def test_words_beyond_the_tables_are_drawn_exactly(small_space, monkeypatch, spe
     monkeypatch.setattr(exponential, "NEAR", 25)
     monkeypatch.setattr(exponential, "SAMPLED", 200)
     chosen = mechanism(spec, space=small_space, epsilon=epsilon)
-    tables._kept.pop(small_space, None)
+    tables.forget(small_space)
     for word in (3, 1500):
         drawn = chosen.sample(np.full(1000, word), 300, np.random.default_rng(1))
         agrees(drawn.ravel(), chances(spec, small_space, [word], epsilon=epsilon)[0])
     assert np.isfinite(chosen.tables.reaches(np.array([3, 1500]))).all()
-    tables._kept.pop(small_space, None)
+    tables.forget(small_space)
 
 
 @pytest.mark.parametrize("spec", ["santext", "tem:gamma=2"])
@@ -159,12 +159,12 @@ def test_words_that_accept_no_proposal_are_drawn_exactly(small_space, monkeypatc
     """Full rows as the last resort: here without any proposal before."""
     monkeypatch.setattr(exponential, "NEAR", 25)
     monkeypatch.setattr(exponential, "SAMPLED", 200)
-    monkeypatch.setattr(exponential, "ROUNDS", 0)
+    monkeypatch.setattr(exponential, "ATTEMPTS", 0)
     chosen = mechanism(spec, space=small_space, epsilon=1.0)
-    tables._kept.pop(small_space, None)
+    tables.forget(small_space)
     drawn = chosen.sample(np.full(200, 7), 40, np.random.default_rng(1))
     agrees(drawn.ravel(), chances(spec, small_space, [7], epsilon=1.0)[0])
-    tables._kept.pop(small_space, None)
+    tables.forget(small_space)
 
 
 def test_tem_is_the_gumbel_algorithm_of_its_paper(toy):
@@ -394,9 +394,9 @@ def test_tables_are_shared_and_bounded(small_space, monkeypatch):
 def test_what_was_met_before_changes_no_draw(small_space):
     ids = np.arange(300)
     fresh = mechanism("santext", space=small_space, epsilon=1.5)
-    tables._kept.pop(small_space, None)
+    tables.forget(small_space)
     first = fresh.sample(ids, 3, np.random.default_rng(1))
-    tables._kept.pop(small_space, None)
+    tables.forget(small_space)
     for word in (5, 250, 7):
         fresh.sample(np.array([word]), 1, np.random.default_rng(9))
     assert np.array_equal(first, fresh.sample(ids, 3, np.random.default_rng(1)))

@@ -1,24 +1,25 @@
 """The exponential mechanism over a whole vocabulary: p(y|w) proportional to exp(-epsilon c / 2).
 
-The cost c grows with the Euclidean distance of w and y. A table holds the words near w; farther
-words are drawn by rejection: propose one uniformly, accept it by its chance relative to the
-table's edge. That is exact, needs no row of the vocabulary, and takes a bounded number of
-proposals on average: with V words, of which m are in the table, at most V / m.
+The cost c grows with the Euclidean distance of w and y. A table holds the words near w with their
+weights, and room for all others as if they weighed as much as a word at the table's edge. A draw
+that falls into this room proposes any word, accepts it by what it really weighs, and otherwise
+starts again. That is exact, though neither normaliser nor far words are ever computed; a draw
+takes a bounded number of attempts on average.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from sottovoce.mechanisms.sampling import SamplingMechanism
-from sottovoce.mechanisms.tables import Table
+from sottovoce.mechanisms.tables import REST, Table
 from sottovoce.randomness import Draws
 from sottovoce.spaces.distances import WORDS_AT_A_TIME, Distances
+from sottovoce.spaces.ranges import Ranges
 from sottovoce.threads import parallel_map
 from sottovoce.types import BoolArray, Float64Array, IntArray
 
@@ -27,10 +28,9 @@ NEAR = 2048
 SAMPLED = 512
 """Words by which the distance of the farthest of them is estimated."""
 SPARE = 1000.0
-"""A table ends earlier where less than one proposal for ``SPARE`` words is needed beyond it."""
-ROUNDS = 7
-"""Rounds of proposals, twice as many in each as in the one before; the few words that accept none
-of these 127 are drawn from their full rows."""
+"""A table ends earlier where the room for all others is this many times smaller than the table."""
+ATTEMPTS = 32
+"""After so many attempts, the few words left are drawn from their full rows."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -39,7 +39,7 @@ class ExponentialMechanism(SamplingMechanism):
 
     @abstractmethod
     def cost(self, distances: Float64Array) -> Float64Array:
-        """What a substitute at this distance costs; never decreasing. May write in place."""
+        """What a substitute at this distance costs; never decreasing."""
 
     @property
     def released(self) -> IntArray:
@@ -47,8 +47,12 @@ class ExponentialMechanism(SamplingMechanism):
         return self.space.output.ids
 
     @cached_property
-    def _distances(self) -> Distances:
-        return Distances(self.space, self.released)
+    def _ranges(self) -> Ranges:
+        return Ranges(self.space, self.released)
+
+    def _scores(self, distances: Float64Array) -> Float64Array:
+        """Log-probabilities up to a constant."""
+        return self.cost(distances) * (-0.5 * self.epsilon)
 
     def log_probabilities(self, ids: IntArray) -> Float64Array:
         """Exact log-probabilities of every word of the space, (len(ids), space.size)."""
@@ -56,17 +60,11 @@ class ExponentialMechanism(SamplingMechanism):
         out = np.full((len(wanted), self.space.size), -np.inf)
         for start in range(0, len(wanted), WORDS_AT_A_TIME):
             words = wanted[start : start + WORDS_AT_A_TIME]
-            scores = self._scores(self._distances.rows(words))
+            scores = self._scores(self._ranges.distances.rows(words))
             scores -= scores.max(axis=1, keepdims=True)
             scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
             out[start : start + len(words), self.released] = scores
         return out
-
-    def _scores(self, distances: Float64Array) -> Float64Array:
-        """Log-probabilities up to a constant; written over the distances."""
-        scores = self.cost(distances)
-        scores *= -0.5 * self.epsilon
-        return scores
 
     def build(self, words: IntArray) -> list[Table]:
         """The near words of each word, with their cumulated chances."""
@@ -74,107 +72,79 @@ class ExponentialMechanism(SamplingMechanism):
         return [table for tables in parallel_map(self._build, parts) for table in tables]
 
     def _build(self, words: IntArray) -> list[Table]:
-        nearest = self._nearest(words)
-        reaches = self._reaches(words, nearest)
-        highest = self._scores(nearest)[:, None]
-        near, total = _Near(len(words)), np.zeros(len(words))
-        for start, tile in self._distances.tiles(words):
-            rows = np.flatnonzero(tile.min(axis=1) <= reaches)
-            within = tile[rows] <= reaches[rows, None]
-            scores = self._scores(tile)
-            if highest.any():
-                scores -= highest
-            near.add(start, rows, within, scores[rows])
-            total += np.exp(scores, out=scores).sum(axis=1)
-        constants = np.log(total)
+        reaches, expected = self._reaches(words)
+        near = self._ranges.within(words, reaches, expected)
         return [
-            Table(self.released[places], np.cumsum(np.exp(scores - constants[row])), reaches[row])
-            for row, (places, scores) in enumerate(near.rows())
+            self._table(places, distances, reach)
+            for (places, distances), reach in zip(near, reaches, strict=True)
         ]
+
+    def _table(self, places: IntArray, distances: Float64Array, reach: float) -> Table:
+        scores = self._scores(distances)
+        cumulated = np.cumsum(np.exp(scores - scores.max()))
+        room = 0.0
+        if len(places) < len(self.released):
+            edge = self._scores(np.array([reach]))[0]
+            room = len(self.released) * float(np.exp(edge - scores.max()))
+        return Table(self.released[places], cumulated / (cumulated[-1] + room), reach)
+
+    def _reaches(self, words: IntArray) -> tuple[Float64Array, IntArray]:
+        """How far each table reaches, and about how many words it will hold.
+
+        That is ``NEAR`` words, or fewer if the law is concentrated.
+        """
+        count = len(self.released)
+        if count <= NEAR:
+            return np.full(len(words), np.inf), np.full(len(words), count)
+        step = count // SAMPLED
+        sampled = Distances(self.space, self.released[::step]).rows(words)
+        place = NEAR // step
+        ordered = np.partition(sampled, (place, place + 1), axis=1)
+        # Between two words, so that rounding never decides which of them is in.
+        by_count = (ordered[:, place] + ordered[:, place + 1]) / 2
+        by_chance = self._nearest(words) + np.log(SPARE * count) * 2 / self.epsilon
+        reaches = np.asarray(np.minimum(by_count, by_chance))
+        return reaches, step * (sampled <= reaches[:, None]).sum(axis=1)
 
     def _nearest(self, words: IntArray) -> Float64Array:
         """How far the nearest word is that may be released."""
         nearest = np.zeros(len(words))
         away = np.flatnonzero(~np.isin(words, self.released))
         if len(away):
-            tiles = self._distances.tiles(words[away])
+            tiles = self._ranges.distances.tiles(words[away])
             nearest[away] = np.min([tile.min(axis=1) for _, tile in tiles], axis=0)
         return nearest
 
-    def _reaches(self, words: IntArray, nearest: Float64Array) -> Float64Array:
-        """How far each table reaches: about ``NEAR`` words, fewer if the law is concentrated."""
-        count = len(self.released)
-        if count <= NEAR:
-            return np.full(len(words), np.inf)
-        sampled = Distances(self.space, self.released[:: count // SAMPLED]).rows(words)
-        place = NEAR * sampled.shape[1] // count
-        ordered = np.partition(sampled, (place, place + 1), axis=1)
-        # Between two words, so that rounding never decides which of them is in.
-        by_count = (ordered[:, place] + ordered[:, place + 1]) / 2
-        by_chance = nearest + np.log(SPARE * count) * 2 / self.epsilon
-        return np.asarray(np.minimum(by_count, by_chance))
-
-    def draw_rest(
-        self, ids: IntArray, rows: IntArray, reaches: Float64Array, draws: Draws
-    ) -> IntArray:
-        """Farther words, by rejection."""
-        drawn = np.empty(len(rows), dtype=np.int64)
-        open_ = np.arange(len(rows))
-        for attempt in range(ROUNDS):
-            some, tries = draws.only(rows[open_]), 1 << attempt
-            proposed = self.released[some.below(len(self.released), tries)]
-            words = np.repeat(ids[rows[open_]], tries)
-            distances = self._distances.pairs(words, proposed.ravel()).reshape(proposed.shape)
-            edges = reaches[open_, None]
-            beyond = distances > edges
-            chances = np.exp(self._scores(distances) - self._scores(edges))
-            accepted = beyond & (some.uniform(tries) < chances)
-            first = accepted.argmax(axis=1)
-            done = accepted.any(axis=1)
-            drawn[open_[done]] = proposed[done, first[done]]
-            open_ = open_[~done]
+    def draw(self, ids: IntArray, draws: Draws) -> IntArray:
+        """One substitute for each id."""
+        drawn = np.full(len(ids), REST)
+        open_ = np.arange(len(ids))
+        for _ in range(ATTEMPTS):
+            some = draws.only(open_)
+            drawn[open_] = self.tables.find(ids[open_], some.uniform(), self.build)
+            open_ = open_[drawn[open_] == REST]
+            some = draws.only(open_)
+            proposed = self.released[some.below(len(self.released))]
+            accepted = self._accept(ids[open_], proposed, some.uniform())
+            drawn[open_[accepted]] = proposed[accepted]
+            open_ = open_[~accepted]
             if not len(open_):
                 return drawn
-        chances = draws.only(rows[open_]).uniform()
-        drawn[open_] = self._from_full_rows(ids[rows[open_]], reaches[open_], chances)
+        drawn[open_] = self._from_full_rows(ids[open_], draws.only(open_).uniform())
         return drawn
 
-    def _from_full_rows(
-        self, words: IntArray, reaches: Float64Array, chances: Float64Array
-    ) -> IntArray:
+    def _accept(self, words: IntArray, proposed: IntArray, chances: Float64Array) -> BoolArray:
+        """Whether each word takes what was proposed: by its weight relative to the edge's."""
+        reaches = self.tables.reaches(words)
+        distances = self._ranges.distances.pairs(words, proposed)
+        weights = np.exp(self._scores(distances) - self._scores(reaches))
+        return np.asarray((distances > reaches) & (chances < weights))
+
+    def _from_full_rows(self, words: IntArray, chances: Float64Array) -> IntArray:
         drawn = np.empty(len(words), dtype=np.int64)
         for start in range(0, len(words), WORDS_AT_A_TIME):
             some = slice(start, start + WORDS_AT_A_TIME)
-            rows = self._distances.rows(words[some])
-            within = rows <= reaches[some, None]
-            scores = self._scores(rows)
-            scores[within] = -np.inf
-            cumulated = np.cumsum(np.exp(scores - scores.max(axis=1, keepdims=True)), axis=1)
+            cumulated = np.cumsum(np.exp(self.log_probabilities(words[some])), axis=1)
             beaten = cumulated <= chances[some, None] * cumulated[:, -1:]
-            drawn[some] = self.released[np.minimum(beaten.sum(axis=1), len(self.released) - 1)]
+            drawn[some] = np.minimum(beaten.sum(axis=1), self.space.size - 1)
         return drawn
-
-
-class _Near:
-    """Collects the near words of a block of words, tile after tile."""
-
-    def __init__(self, words: int) -> None:
-        self._counts = np.zeros(words, dtype=np.int64)
-        self._owners: list[IntArray] = []
-        self._places: list[IntArray] = []
-        self._scores: list[Float64Array] = []
-
-    def add(self, start: int, rows: IntArray, within: BoolArray, scores: Float64Array) -> None:
-        """Take the words of a tile that are within reach, for some of the rows."""
-        row, column = np.nonzero(within)
-        self._counts[rows] += within.sum(axis=1)
-        self._owners.append(rows[row])
-        self._places.append(start + column)
-        self._scores.append(scores[row, column])
-
-    def rows(self) -> Iterator[tuple[IntArray, Float64Array]]:
-        """Places and scores of each word's near words, in order of place."""
-        order = np.argsort(np.concatenate(self._owners), kind="stable")
-        ends = np.cumsum(self._counts)[:-1]
-        places = np.split(np.concatenate(self._places)[order], ends)
-        yield from zip(places, np.split(np.concatenate(self._scores)[order], ends), strict=True)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 
-import numpy as np
-
 from sottovoce.mechanisms.base import WordMechanism
-from sottovoce.mechanisms.tables import REST, Table, Tables, tables_of
+from sottovoce.mechanisms.tables import Table, Tables, tables_of
 from sottovoce.randomness import Draws
 from sottovoce.types import Float64Array, IntArray
 
@@ -28,18 +26,7 @@ class SamplingMechanism(WordMechanism):
 
     def draw(self, ids: IntArray, draws: Draws) -> IntArray:
         """One substitute for each id."""
-        tables = self.tables
-        drawn = tables.find(ids, draws.uniform(), self.build)
-        rest = np.flatnonzero(drawn == REST)
-        if len(rest):
-            drawn[rest] = self.draw_rest(ids, rest, tables.reaches(ids[rest]), draws)
-        return drawn
-
-    def draw_rest(
-        self, ids: IntArray, rows: IntArray, reaches: Float64Array, draws: Draws
-    ) -> IntArray:
-        """Substitutes beyond the tables' reach, for these rows of ``ids``."""
-        raise NotImplementedError
+        return self.tables.find(ids, draws.uniform(), self.build)
 
     @abstractmethod
     def log_probabilities(self, ids: IntArray) -> Float64Array:

@@ -30,9 +30,9 @@ MECHANISMS_PER_SPACE = 4
 
 @dataclass(frozen=True)
 class Table:
-    """Candidates of one word, in order of id, and their cumulated chances.
+    """Candidates of one word and their cumulated chances.
 
-    If these end below 1, the rest of the chance belongs to words further away than ``reach``.
+    If these end below 1, the rest of the chance leads to words further away than ``reach``.
     """
 
     ids: IntArray
@@ -62,7 +62,7 @@ class Tables:
     def find(self, words: IntArray, chances: Float64Array, build: Build) -> IntArray:
         """The candidate of each word at each chance in [0, 1), or ``REST``."""
         with self._lock:
-            self._learn(np.unique(words), build)
+            self._learn(words, build)
             rows = self._row[words]
             low, end = self._starts[rows], self._starts[rows + 1]
             found = self._search(low, end, chances)
@@ -80,11 +80,11 @@ class Tables:
             return self._reach[self._row[words]]
 
     def _learn(self, words: IntArray, build: Build) -> None:
+        if not (self._row[words] < 0).any():
+            return
         if self._starts[-1] * BYTES_PER_CANDIDATE > BYTES:
             self._forget()
-        new = words[self._row[words] < 0]
-        if not len(new):
-            return
+        new = np.unique(words[self._row[words] < 0])
         tables = build(new)
         lengths = np.array([len(table.ids) for table in tables])
         self._row[new] = len(self._reach) + np.arange(len(new))
@@ -116,6 +116,12 @@ def _with_room(array: NDArray[Number], used: int, wanted: int) -> NDArray[Number
 
 _kept: MutableMapping[Any, OrderedDict[str, Tables]] = WeakKeyDictionary()
 _keeping = Lock()
+
+
+def forget(space: Any) -> None:
+    """Drop all tables of a space."""
+    with _keeping:
+        _kept.pop(space, None)
 
 
 def tables_of(space: Any, spec: str) -> Tables:

@@ -55,7 +55,7 @@ class TEM(ExponentialMechanism):
 
     def cost(self, distances: Float64Array) -> Float64Array:
         """The distance, up to the radius."""
-        return np.minimum(distances, self.radius, out=distances)
+        return np.minimum(distances, self.radius)
 
     @property
     def guarantee(self) -> Guarantee:

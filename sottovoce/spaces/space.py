@@ -155,6 +155,11 @@ class WordSpace:
         """All vectors, (size, dimension), read-only."""
         return self._folded[:, :-1]
 
+    @property
+    def folded(self) -> Float32Array:
+        """The vectors with one more column, -|w|^2 / 2; read-only."""
+        return self._folded
+
     @cached_property
     def sha256(self) -> str:
         """The hash of words and vectors; output vocabularies do not change it."""
