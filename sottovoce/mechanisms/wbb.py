@@ -14,10 +14,9 @@ from sottovoce.mechanisms.boxes import BoxMechanism, normalised
 from sottovoce.mechanisms.registry import register
 from sottovoce.spaces.distances import Distances
 from sottovoce.spaces.groups import smallest
+from sottovoce.text.protection import NOUNS_AND_ADJECTIVES
 from sottovoce.threads import parallel_map
 from sottovoce.types import Float64Array, IntArray
-
-NOUNS_AND_ADJECTIVES = "NN,NNS,NNP,NNPS,JJ,JJS"
 
 WORDS_AT_A_TIME = 64
 

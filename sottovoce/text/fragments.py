@@ -1,8 +1,9 @@
 """What becomes of one chunk of text: the part of the work that repeats, so it is done once.
 
 A fragment is a chunk (a stretch without whitespace) with slots where substitutes will stand
-and literals, the text between them. It depends on the chunk, the space and the options alone,
-never on the neighbours, so that a text of millions of words costs one look-up per word.
+and literals, the text between them. It depends on the chunk, the space and the options alone, so
+that a text of millions of words costs one look-up per word. Where the neighbours decide, they do
+so through one flag for each token.
 """
 
 from __future__ import annotations
@@ -65,17 +66,22 @@ class Rules(NamedTuple):
         return "uniform" if self.unknown in ("uniform", "error") else "dropped"
 
 
-def fragment(chunk: str, lexicon: Lexicon, rules: Rules) -> Fragment:
-    """Cut a chunk into slots and literals."""
-    if chunk.isalnum() and not rules.listed(chunk):
+def fragment(
+    chunk: str, lexicon: Lexicon, rules: Rules, in_clear: tuple[bool, ...] = ()
+) -> Fragment:
+    """Cut a chunk into slots and literals; ``in_clear`` says which of its tokens stay as they are.
+
+    Without it, the rules alone decide.
+    """
+    if chunk.isalnum() and not (any(in_clear) or rules.listed(chunk)):
         found = resolve(chunk, lexicon)[0].id
         if found != UNKNOWN:  # by far the most frequent case
             return Fragment(("", ""), (found,), (0, len(chunk)), ())
     builder = _Builder(lexicon, rules)
     position = 0
-    for start, end in spans(chunk):
+    for number, (start, end) in enumerate(spans(chunk)):
         builder.gap(chunk[position:start])
-        builder.token(chunk[start:end], start)
+        builder.token(chunk[start:end], start, bool(in_clear) and in_clear[number])
         position = end
     builder.gap(chunk[position:])
     return builder.finish()
@@ -99,9 +105,9 @@ class _Builder:
             self.pieces.append(released)
             self.after_word = False
 
-    def token(self, surface: str, offset: int) -> None:
+    def token(self, surface: str, offset: int, in_clear: bool) -> None:
         """Decide about a token, whole or in parts; a joiner stays if both its sides do."""
-        if fate := self.rules.listed(surface):
+        if fate := self.rules.listed(surface) or ("kept_unprotected" if in_clear else None):
             self._keep(surface, fate)
             return
         if surface not in self.resolved:

@@ -5,25 +5,28 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from sottovoce.errors import PrivacyWarning, UnknownWordError, UsageError, closest
+from sottovoce.language.tagging import check_tagger, load_tagger
 from sottovoce.text.assembly import Assembly
 from sottovoce.text.fragments import Fragment, Rules, UnknownPolicy, fragment
 from sottovoce.text.prepared import PreparedText
-from sottovoce.text.protection import PROTECTIONS
+from sottovoce.text.protection import PROTECTIONS, no_word, protected_tags
 from sottovoce.text.resolve import Lexicon, comparable
+from sottovoce.text.tags import Judged, judged_blocks
 from sottovoce.text.tokens import blocks, normalise, tokenise
 
 _REMEMBERED_CHUNKS = 1 << 17
 _REMEMBERED_LENGTH = 64
 _SHOWN_POSITIONS = 10
 
+Key: TypeAlias = str | Judged
 # Fragments of earlier texts, per space and pipeline: in memory only, gone with the space.
-_remembered: MutableMapping[Any, dict[TextPipeline, dict[str, Fragment]]] = WeakKeyDictionary()
+_remembered: MutableMapping[Any, dict[TextPipeline, dict[Key, Fragment]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -34,24 +37,30 @@ class TextPipeline:
         What becomes of words the space lacks: ``uniform`` (a uniform draw over the output
         vocabulary, independent of the word), ``drop``, ``error``, or ``keep`` (released in clear).
     protect
-        ``all`` words, or ``content`` words: English function words then stay in clear.
+        ``all`` words; ``content`` words: English function words then stay in clear; or a list of
+        parts of speech, such as ``noun,adjective``, or of Penn Treebank tags: plain words of other
+        kinds then stay in clear.
     keep
         Words to release in clear, in any case; exact matches only.
     punctuation
         ``keep`` it where it stands, or ``drop`` it.
     restore_case
         Give each substitute the case pattern of the word it replaces.
+    tagger
+        What tells parts of speech: ``auto``, ``pattern`` or ``spacy:MODEL``.
     """
 
     unknown: UnknownPolicy = "uniform"
-    protect: Literal["all", "content"] = "all"
+    protect: str = "all"
     keep: frozenset[str] = frozenset()
     punctuation: Literal["keep", "drop"] = "keep"
     restore_case: bool = False
+    tagger: str = "auto"
 
     def __post_init__(self) -> None:
         _check_choice("unknown", self.unknown, get_args(UnknownPolicy))
-        _check_choice("protect", self.protect, tuple(PROTECTIONS))
+        protected_tags(_as_text("protect", self.protect))
+        check_tagger(_as_text("tagger", self.tagger))
         _check_choice("punctuation", self.punctuation, ("keep", "drop"))
         if not isinstance(self.restore_case, bool):
             raise UsageError("restore_case must be True or False")
@@ -88,21 +97,33 @@ class TextPipeline:
         self, text: str, space: Lexicon
     ) -> Iterator[tuple[list[str], list[Fragment], list[str]]]:
         """Cut a text into chunks, their fragments, and the whitespace after each, in blocks."""
-        rules = Rules(
-            self.unknown, PROTECTIONS[self.protect], self.keep, self.punctuation == "keep"
-        )
+        in_clear = PROTECTIONS.get(self.protect, no_word)
+        rules = Rules(self.unknown, in_clear, self.keep, self.punctuation == "keep")
         remembered = _remembered.setdefault(space, {}).setdefault(self, {})
 
-        def learn(chunk: str) -> Fragment:
-            piece = fragment(chunk, space, rules)
+        def learn(key: Key) -> Fragment:
+            chunk, flags = (key, ()) if isinstance(key, str) else key
+            piece = fragment(chunk, space, rules, flags)
             if len(chunk) <= _REMEMBERED_LENGTH:
-                remembered[chunk] = piece
+                remembered[key] = piece
             return piece
 
-        for chunks, blanks in blocks(text):
+        for keys, chunks, blanks in self._blocks(text):
             if len(remembered) > _REMEMBERED_CHUNKS:
                 remembered = _remembered[space][self] = {}
-            yield chunks, [remembered.get(chunk) or learn(chunk) for chunk in chunks], blanks
+            yield chunks, [remembered.get(key) or learn(key) for key in keys], blanks
+
+    def _blocks(self, text: str) -> Iterator[tuple[Sequence[Key], list[str], list[str]]]:
+        """Cut a text at whitespace, in blocks: what decides about each chunk, chunks, whitespace.
+
+        The chunk alone decides, or together with what the whole text says about its tokens.
+        """
+        if tags := protected_tags(self.protect):
+            for judged, blanks in judged_blocks(text, load_tagger(self.tagger), tags):
+                yield judged, [chunk for chunk, _ in judged], blanks
+        else:
+            for chunks, blanks in blocks(text):
+                yield chunks, chunks, blanks
 
 
 def _refuse_unknown(prepared: PreparedText) -> None:
@@ -133,6 +154,12 @@ def _keep_list(words: Iterable[str]) -> frozenset[str]:
                 "words of a phrase one by one"
             )
     return frozenset(map(comparable, listed))
+
+
+def _as_text(option: str, value: object) -> str:
+    if isinstance(value, str):
+        return value
+    raise UsageError(f"{option} must be a str, such as 'all' or 'noun,adjective'")
 
 
 def _check_choice(option: str, value: object, allowed: Sequence[str]) -> None:

@@ -1,0 +1,1 @@
+"""What is known of English itself: parts of speech, and how the meanings of words are related."""

@@ -1,0 +1,60 @@
+"""How what is added gets onto this machine: made aside, then moved into place as a whole."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from sottovoce.errors import SpaceError
+
+Say = Callable[[str], None]
+"""Called with a sentence about what is going on, for people."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A space or other resource that is on this machine, or could be added to it."""
+
+    name: str
+    alias: str | None
+    about: str
+    words: int
+    dimension: int | None
+    installed: bool
+    disk_bytes: int | None = None
+    problem: str | None = None
+    """Why an installed one cannot be opened, and what to do about it."""
+    kind: str = "word space"
+
+
+@contextmanager
+def room_to_write(folder: Path) -> Iterator[Path]:
+    """Give a scratch folder inside this one; what is left in it afterwards goes away."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".adding-", dir=folder) as scratch:
+            yield Path(scratch)
+    except OSError as error:
+        raise SpaceError(
+            f"could not write to {folder} ({error.strerror}): make room there, or choose "
+            "another folder with the environment variable SOTTOVOCE_HOME"
+        ) from None
+
+
+def move_into_place(made: Path, target: Path, aside: Path, intact: Callable[[], bool]) -> None:
+    """Rename; if another process was faster, its work will do, and a damaged one gives way."""
+    for attempt in range(5):
+        try:
+            made.rename(target)
+        except OSError as error:
+            reason = error.strerror
+        else:
+            return
+        if intact():
+            return
+        with suppress(OSError):
+            target.rename(aside / f"replaced-{attempt}")
+    raise SpaceError(f"could not write {target} ({reason}): is the folder yours to write?")
