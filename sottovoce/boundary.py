@@ -1,0 +1,93 @@
+"""The only door out: it knows obfuscated strings, an engine, and nothing else.
+
+What was really asked never comes here, so whatever goes wrong here cannot tell it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from numpy.random import Generator
+
+from sottovoce.engines.base import EngineError, Hit, SearchEngine
+from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.randomness import secure_generator
+from sottovoce.text.resolve import visible
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with how many queries were answered, and of how many."""
+
+LONGEST_QUERY = 2000
+"""Characters; engines cut longer queries, or refuse them."""
+
+
+class Boundary:
+    """Sends queries to an engine: each once, in random order, spaced as the engine asks."""
+
+    def __init__(
+        self,
+        engine: SearchEngine,
+        *,
+        rng: Generator | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.engine = engine
+        self._rng = rng or secure_generator()
+        self._sleep = sleep
+
+    def check(self, queries: Sequence[str]) -> list[str]:
+        """The queries as they would be sent, each once; refuses what may not leave."""
+        cleaned = (" ".join(filter(None, map(visible, query.split()))) for query in queries)
+        distinct = list(dict.fromkeys(filter(None, cleaned)))
+        most = self.engine.most_queries
+        if most is not None and len(distinct) > most:
+            raise UsageError(
+                f"{self.engine.name} takes {most} queries for a search, these are {len(distinct)}: "
+                f"ask for at most {most} variants (-n {most}), or raise most_queries"
+            )
+        if any(len(query) > LONGEST_QUERY for query in distinct):
+            raise UsageError(
+                f"a query would have over {LONGEST_QUERY:,} characters: search with fewer words"
+            )
+        return distinct
+
+    def send(
+        self, queries: Sequence[str], depth: int, progress: Progress | None = None
+    ) -> dict[str, list[Hit]]:
+        """What the engine answers to each query that was sent, in the order in which they were."""
+        waiting = self.check(queries)
+        order = [waiting[place] for place in self._rng.permutation(len(waiting))]
+        if not order:
+            return {}
+        if self.engine.pause > 0:
+            answers = self._spaced(order, depth, progress or (lambda done, total: None))
+        else:
+            answers = self._ask(order, depth)
+        return dict(zip(order, answers, strict=True))
+
+    def _spaced(self, queries: list[str], depth: int, progress: Progress) -> list[list[Hit]]:
+        """One by one, with pauses that vary, so that no rhythm marks what belongs together."""
+        answers = []
+        for number, query in enumerate(queries):
+            if number:
+                self._sleep(self.engine.pause * self._rng.uniform(0.75, 1.5))
+            answers += self._ask([query], depth)
+            progress(number + 1, len(queries))
+        return answers
+
+    def _ask(self, queries: list[str], depth: int) -> list[list[Hit]]:
+        try:
+            answers = self.engine.search(queries, depth)
+        except SottovoceError:
+            raise
+        except Exception as error:
+            raise EngineError(
+                f"{self.engine.name} failed ({type(error).__name__}); nothing more was sent"
+            ) from None
+        if len(answers) != len(queries):
+            raise EngineError(
+                f"{self.engine.name} answered {len(answers)} of {len(queries)} queries"
+            )
+        return [list(hits[:depth]) for hits in answers]

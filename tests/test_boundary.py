@@ -1,0 +1,98 @@
+"""The door: what leaves, in which order, and what does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sottovoce.boundary import LONGEST_QUERY, Boundary
+from sottovoce.engines.base import EngineError, Hit
+from sottovoce.errors import UsageError
+
+
+class Listener:
+    """An engine that remembers what it was asked."""
+
+    name, remote, pause = "a listener", True, 0.0
+
+    def __init__(self, most_queries=None, pause=0.0, answer=None):
+        self.most_queries, self.pause = most_queries, pause
+        self.answer = answer or (lambda query, depth: [Hit(query, 1.0)] * 3)
+        self.heard = []
+
+    def search(self, queries, depth):
+        self.heard.append(list(queries))
+        return [self.answer(query, depth) for query in queries]
+
+
+def test_each_query_is_sent_once_and_answers_come_back_to_it():
+    engine = Listener()
+    answers = Boundary(engine).send(["one", "two", "one", "  two ", "", "three\n"], 2)
+    assert sorted(engine.heard[0]) == ["one", "three", "two"]
+    assert list(answers) == engine.heard[0]
+    assert answers["two"] == [Hit("two", 1.0)] * 2
+
+
+def test_the_order_is_random():
+    queries = [f"q{i}" for i in range(8)]
+    orders = set()
+    for _ in range(20):
+        engine = Listener()
+        Boundary(engine).send(queries, 1)
+        orders.add(tuple(engine.heard[0]))
+    assert len(orders) > 10
+
+
+def test_queries_are_spaced_as_the_engine_asks_with_pauses_that_vary():
+    engine, pauses, seen = Listener(pause=2.0), [], []
+    door = Boundary(engine, rng=np.random.default_rng(1), sleep=pauses.append)
+    door.send(["a", "b", "c", "d"], 1, lambda done, total: seen.append((done, total)))
+    assert [len(batch) for batch in engine.heard] == [1, 1, 1, 1]
+    assert len(pauses) == 3
+    assert all(1.5 <= pause <= 3.0 for pause in pauses)
+    assert len(set(pauses)) == 3
+    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_more_queries_than_the_engine_takes_are_refused_before_the_first_leaves():
+    engine = Listener(most_queries=2)
+    with pytest.raises(UsageError, match="takes 2 queries for a search, these are 3"):
+        Boundary(engine).send(["a", "b", "c"], 1)
+    assert not engine.heard
+
+
+def test_invisible_and_control_characters_do_not_leave():
+    engine = Listener()
+    Boundary(engine).send(["a\u200bb\x00c\x1b[31m\r\nd\ud800"], 1)
+    assert engine.heard == [["abc[31m d"]]
+
+
+def test_endless_queries_are_refused():
+    engine = Listener()
+    with pytest.raises(UsageError, match="characters"):
+        Boundary(engine).send(["ok", "x" * (LONGEST_QUERY + 1)], 1)
+    assert not engine.heard
+
+
+def test_nothing_to_send_is_no_request():
+    engine = Listener()
+    assert Boundary(engine).send(["", "  "], 5) == {}
+    assert not engine.heard
+
+
+def test_a_failing_engine_is_named_without_its_message():
+    def fail(query, depth):
+        raise RuntimeError(f"cannot find {query}")
+
+    with pytest.raises(EngineError, match=r"a listener failed \(RuntimeError\)") as caught:
+        Boundary(Listener(answer=fail)).send(["secretword"], 1)
+    assert "secretword" not in repr(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def test_an_engine_that_forgets_queries_is_noticed():
+    engine = Listener()
+    engine.search = lambda queries, depth: []
+    with pytest.raises(EngineError, match="answered 0 of 1"):
+        Boundary(engine).send(["a"], 1)
