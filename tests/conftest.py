@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from sottovoce.errors import SpaceError
+from sottovoce.errors import SottovoceError, SpaceError
+from sottovoce.language.wordnet import WordNet, load_wordnet
 from sottovoce.spaces.sources import resolve
 from sottovoce.spaces.space import WordSpace
 from sottovoce.testing import toy_space
@@ -36,6 +37,14 @@ def default_space() -> WordSpace:
         return resolve(None)
     except SpaceError:
         pytest.skip("the default word space is not here: sottovoce spaces add default")
+
+
+@pytest.fixture(scope="session")
+def wordnet() -> WordNet:
+    try:
+        return load_wordnet()
+    except SottovoceError:
+        pytest.skip("WordNet is not here: sottovoce spaces add wordnet")
 
 
 @pytest.fixture(scope="session")

@@ -211,10 +211,17 @@ def test_mechanisms_are_described(run, tmp_path):
     for home in (None, tmp_path):
         options = {} if home is None else {"home": home}
         said = json.loads(run("mechanisms", "--json", **options).stdout)
-        assert [each["name"] for each in said][:2] == ["cmp", "mahalanobis"]
-        assert all(each["guarantee"]["notion"] == "metric" for each in said[:4])
+        notions = {each["name"]: each["guarantee"]["notion"] for each in said}
+        assert notions == {
+            **dict.fromkeys(["cmp", "mahalanobis", "vickrey-cmp", "vickrey-mahalanobis"], "metric"),
+            **dict.fromkeys(["santext", "tem"], "metric"),
+            **dict.fromkeys(["wbb", "aea", "fea"], "none"),
+            "custext": "group",
+        }
     one = run("mechanisms", "mahalanobis:compat=pypantera").stdout.decode()
     assert "no formal guarantee" in one
+    boxes = " ".join(run("mechanisms", "wbb", home=tmp_path).stdout.decode().split())
+    assert "theorem of epsilon-differential privacy does not hold: its proof" in boxes
     table = run("mechanisms").stdout.decode()
     assert "epsilon-dp" not in table.lower()
 

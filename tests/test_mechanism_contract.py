@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from sottovoce import testing
+from sottovoce.collections import load_collection
+from sottovoce.engines.bm25 import BM25
 from sottovoce.errors import UsageError
 from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms import kind, mechanism, names, register
@@ -43,6 +45,19 @@ def test_contract(spec, check, where, request):
 @pytest.mark.parametrize("spec", SPECS)
 def test_contract_on_the_default_space(spec, default_space):
     testing.check_mechanism(mechanism(spec, space=default_space, epsilon=12.0))
+
+
+@pytest.fixture(scope="module")
+def resources(request):
+    """What text mechanisms work on: WordNet, and the demo collection on this machine."""
+    wordnet = request.getfixturevalue("wordnet")
+    return {"wordnet": wordnet, "engine": BM25(load_collection("demo").documents)}
+
+
+@pytest.mark.parametrize("check", testing.TEXT_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("name", TEXT_MECHANISMS)
+def test_contract_of_text_mechanisms(name, check, resources):
+    check(mechanism(name, **{key: resources[key] for key in kind(name).resources()}))
 
 
 # Mechanisms that break one promise each

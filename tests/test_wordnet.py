@@ -17,13 +17,6 @@ from sottovoce.language.wordnet import WordNet, load_wordnet
 from sottovoce.spaces.resources import WORDNET
 
 
-@pytest.fixture(scope="module")
-def wordnet():
-    if not WORDNET.folder.is_dir():
-        pytest.skip("WordNet is not here: sottovoce spaces add wordnet")
-    return load_wordnet()
-
-
 def lemmas(senses):
     return [sense.lemmas[0] for sense in senses]
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from sottovoce.mechanisms import Mechanism
     from sottovoce.spaces.space import WordSpace
 
+ENOUGH_WORDS = 5000
+
 
 def mechanisms(
     name: Annotated[
@@ -35,11 +37,9 @@ def mechanisms(
 
     wanted = [parse(spec) for spec in ([name] if name else names())]
     words, real = _space(space)
-    # Descriptions need no resource; those that a space would give are left out with the toy.
-    chosen = [
-        kind(**{**dict.fromkeys(kind.resources()), **_only(kind, space=words)}, **arguments)
-        for kind, arguments in wanted
-    ]
+    if name is None and words.size < ENOUGH_WORDS:
+        words, real = _some_words(), False  # Some mechanisms need more words than that.
+    chosen = [kind(**_resources(kind, words), **arguments) for kind, arguments in wanted]
     if as_json:
         described = [_describe(each, real) for each in chosen]
         typer.echo(json.dumps(described[0] if name else described, indent=2))
@@ -50,21 +50,31 @@ def mechanisms(
 
 
 def _space(name: str | None) -> tuple[WordSpace, bool]:
-    """The space asked for, else the default, else a toy: descriptions need none."""
+    """The space asked for, else the default, else some words: descriptions need none."""
     from sottovoce.errors import SpaceError
     from sottovoce.spaces.sources import resolve
-    from sottovoce.testing import toy_space
 
     try:
         return resolve(name), True
     except SpaceError:
         if name is not None:
             raise
-        return toy_space(), False
+        return _some_words(), False
 
 
-def _only(kind: type[Mechanism], **resources: Any) -> dict[str, Any]:
-    return {name: value for name, value in resources.items() if name in kind.resources()}
+def _some_words() -> WordSpace:
+    from sottovoce.spaces.space import WordSpace
+
+    numbers = range(ENOUGH_WORDS)
+    return WordSpace.from_arrays(list(map(str, numbers)), [[number] for number in numbers])
+
+
+def _resources(kind: type[Mechanism], space: WordSpace) -> dict[str, Any]:
+    """What a mechanism needs to be described: a space, and nothing to work on."""
+    from sottovoce.engines.bm25 import BM25
+
+    given = {"space": space, "engine": BM25([]), "wordnet": None}
+    return {name: given[name] for name in kind.resources()}
 
 
 def _describe(mechanism: Mechanism, real: bool) -> dict[str, Any]:

@@ -98,7 +98,9 @@ def obfuscate(
     from sottovoce.obfuscation import Obfuscator
     from sottovoce.text import TextPipeline
 
-    chosen = _mechanism(mechanism, _settings(settings, epsilon), space, output_vocabulary, corpus)
+    chosen = build_mechanism(
+        mechanism, _settings(settings, epsilon), space, output_vocabulary, corpus
+    )
     streamed = texts == ["-"]
     obfuscator = Obfuscator(
         chosen,
@@ -139,7 +141,7 @@ def obfuscate(
         _say_what_it_means(last)
 
 
-def _mechanism(
+def build_mechanism(
     spec: str,
     settings: dict[str, Any],
     space: str | None,

@@ -154,12 +154,12 @@ class WordNet:
 
     def _find(self, form: str, pos: Pos) -> tuple[Sense, ...]:
         try:
-            offsets = [at for each in self._forms(form, pos) for at in self._offsets(each, pos)]
+            offsets = [at for each in self.forms(form, pos) for at in self._offsets(each, pos)]
         except (ValueError, IndexError):
             raise _damaged(self.folder) from None
         return tuple(self._sense(pos, at) for at in dict.fromkeys(offsets))
 
-    def _forms(self, form: str, pos: Pos) -> Iterator[str]:
+    def forms(self, form: str, pos: Pos) -> Iterator[str]:
         """Yield the form itself and what it may be inflected from; few of these are words."""
         yield form
         if irregular := _line(self._irregular[pos], form):

@@ -1,14 +1,16 @@
 """Mechanisms, one file each. They read no files and open no sockets."""
 
-from sottovoce.mechanisms import cmp, custext, mahalanobis, santext, tem, vickrey, wbb
+from sottovoce.mechanisms import aea, cmp, custext, fea, mahalanobis, santext, tem, vickrey, wbb
 from sottovoce.mechanisms.base import Mechanism, WordMechanism
 from sottovoce.mechanisms.registry import kind, mechanism, names, parse, register
 
 __all__ = [
     "Mechanism",
     "WordMechanism",
+    "aea",
     "cmp",
     "custext",
+    "fea",
     "kind",
     "mahalanobis",
     "mechanism",

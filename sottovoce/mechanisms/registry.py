@@ -55,7 +55,9 @@ def mechanism(
     """
     chosen, arguments = parse(spec, **parameters)
     given = {"space": space, "engine": engine, "wordnet": wordnet}
-    resources = {name: given.get(name) or _load(name) for name in chosen.resources()}
+    resources = {
+        name: _load(name) if given[name] is None else given[name] for name in chosen.resources()
+    }
     return chosen(**resources, **arguments)
 
 

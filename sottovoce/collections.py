@@ -1,0 +1,196 @@
+"""Collections: documents, queries, and judgments of which document answers which query.
+
+Files are read a line at a time; errors name files and lines, never their content.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sottovoce.errors import SottovoceError, UsageError
+
+_DEMO = Path(__file__).parent / "demo"
+_FROM_PACKAGE = "ir_datasets:"
+
+
+@dataclass(frozen=True, repr=False)
+class Document:
+    """A document of a collection."""
+
+    doc_id: str
+    title: str
+    text: str
+
+    def __repr__(self) -> str:
+        return f"Document({len(self.text)} characters)"
+
+
+@dataclass(frozen=True, repr=False)
+class Collection:
+    """Documents, queries by id, and grades (0 to 3) of documents by query id.
+
+    Queries and judgments may be missing: then there is something to search, nothing to measure.
+    """
+
+    name: str
+    documents: tuple[Document, ...]
+    queries: Mapping[str, str]
+    judgments: Mapping[str, Mapping[str, int]]
+
+    def __repr__(self) -> str:
+        return f"Collection({self.name}, {len(self.documents)} documents)"
+
+
+def load_collection(name: str | Path = "demo") -> Collection:
+    """The demo collection that comes with sottovoce, a folder, or ``ir_datasets:ID``.
+
+    A folder holds corpus.jsonl and perhaps queries.jsonl and qrels.txt, each perhaps gzipped.
+    """
+    if str(name).startswith(_FROM_PACKAGE):
+        return _from_package(str(name).removeprefix(_FROM_PACKAGE))
+    folder = _DEMO if name == "demo" else Path(name).expanduser()
+    if not folder.is_dir():
+        raise UsageError(
+            f"no collection '{name}': use demo, a folder with corpus.jsonl in it, or ir_datasets:ID"
+        )
+    queries, judgments = _find(folder, "queries.jsonl"), _find(folder, "qrels.txt")
+    return Collection(
+        name=str(name) if name == "demo" else folder.name,
+        documents=tuple(read_corpus(folder)),
+        queries=dict(read_queries(queries)) if queries else {},
+        judgments=read_judgments(judgments) if judgments else {},
+    )
+
+
+def demo_log() -> list[str]:
+    """Queries of all kinds, such as many people send: what an attacker would compare with."""
+    return [line for _, line in _lines(_DEMO / "log.txt")]
+
+
+def read_queries(file: Path) -> Iterator[tuple[str, str]]:
+    """Ids and texts from JSON lines with ``query_id`` and ``text``."""
+    for number, line in _lines(file):
+        fields = _fields(line, place := f"line {number} of {file}")
+        yield _string(fields, "query_id", place), _string(fields, "text", place)
+
+
+def read_judgments(file: Path) -> dict[str, dict[str, int]]:
+    """Grades by query and document, from lines ``query 0 document grade`` (TREC)."""
+    judgments: dict[str, dict[str, int]] = {}
+    for number, line in _lines(file):
+        try:
+            query, _, document, grade = line.split()
+            judgments.setdefault(query, {})[document] = int(grade)
+        except ValueError:
+            raise SottovoceError(
+                f"line {number} of {file} is not 'query 0 document grade', with a whole number at "
+                "the end"
+            ) from None
+    return judgments
+
+
+def _from_package(name: str) -> Collection:
+    try:
+        import ir_datasets  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        raise UsageError(
+            "collections of ir_datasets need that package: pip install ir-datasets; it fetches "
+            "what you ask for from the network"
+        ) from None
+    try:
+        dataset = ir_datasets.load(name)
+    except KeyError:
+        raise UsageError(f"ir_datasets knows no collection '{name}'") from None
+    return Collection(
+        name=name,
+        documents=tuple(
+            Document(doc.doc_id, getattr(doc, "title", "") or "", doc.default_text())
+            for doc in dataset.docs_iter()
+        ),
+        queries={q.query_id: q.default_text() for q in dataset.queries_iter()}
+        if dataset.has_queries()
+        else {},
+        judgments=dataset.qrels_dict() if dataset.has_qrels() else {},
+    )
+
+
+def read_corpus(path: Path | str) -> Iterator[Document]:
+    """Read ``.jsonl`` files (``doc_id``, ``text``, perhaps ``title``) or ``.txt`` files.
+
+    A folder stands for its corpus.jsonl or corpus.jsonl.gz. In a text file each line that is not
+    blank is a document, and the number of the line its id. Both kinds may be gzipped (``.gz``).
+    """
+    file = _file(Path(path).expanduser())
+    kind = Path(file.name.removesuffix(".gz")).suffix
+    if kind == ".jsonl":
+        return (_document(line, f"line {n} of {file}") for n, line in _lines(file))
+    if kind == ".txt":
+        return (Document(str(n), "", line) for n, line in _lines(file))
+    raise UsageError(f"{file} is neither .jsonl nor .txt (each perhaps with .gz): convert it first")
+
+
+def _file(path: Path) -> Path:
+    if not path.exists():
+        raise UsageError(f"there is no file or folder {path}")
+    if not path.is_dir():
+        return path
+    if found := _find(path, "corpus.jsonl"):
+        return found
+    raise UsageError(f"the folder {path} holds neither corpus.jsonl nor corpus.jsonl.gz")
+
+
+def _find(folder: Path, name: str) -> Path | None:
+    """A file of a folder, as it is or gzipped."""
+    files = (folder / name, folder / f"{name}.gz")
+    return next((file for file in files if file.is_file()), None)
+
+
+def _lines(file: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file that are not blank, stripped, with their numbers."""
+    number = 0
+    try:
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
+            for number, line in enumerate(stream, start=1):
+                if text := line.decode("utf-8-sig").strip():
+                    yield number, text
+    except UnicodeDecodeError:
+        raise SottovoceError(
+            f"line {number} of {file} is not UTF-8 text: convert the file first"
+        ) from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise SottovoceError(
+            f"cannot read {file} beyond line {number} ({type(error).__name__}): it may be "
+            "damaged or not be yours to read"
+        ) from None
+
+
+def _fields(line: str, place: str) -> dict[str, Any]:
+    try:
+        fields: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        raise SottovoceError(f"{place} is not JSON: write one object a line") from None
+    if not isinstance(fields, dict):
+        raise SottovoceError(f"{place} is JSON but not an object: write one object a line")
+    return fields
+
+
+def _document(line: str, place: str) -> Document:
+    fields = _fields(line, place)
+    return Document(
+        doc_id=_string(fields, "doc_id", place),
+        title=_string({"title": "", **fields}, "title", place),
+        text=_string(fields, "text", place),
+    )
+
+
+def _string(fields: dict[str, Any], name: str, place: str) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str):
+        raise SottovoceError(f'{place} needs a "{name}" that is a string')
+    return value

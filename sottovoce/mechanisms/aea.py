@@ -1,0 +1,257 @@
+"""AEA, the query scrambler of Arampatzis, Efraimidis and Drosatos: more general words of WordNet.
+
+The papers leave open which senses count, how many combinations are looked at and how ties go; the
+choices made here are those of the parameters and of the docstrings.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from sottovoce.guarantees import Guarantee
+from sottovoce.language.tagging import Tagger, load_tagger
+from sottovoce.language.wordnet import Pos, Sense, WordNet
+from sottovoce.mechanisms.base import Rewriting, TextMechanism, parameter, require, resource
+from sottovoce.mechanisms.registry import register
+from sottovoce.text import UNKNOWN, PreparedText, TextPipeline
+from sottovoce.text.protection import NOUNS_AND_ADJECTIVES
+from sottovoce.text.resolve import comparable
+from sottovoce.text.stems import stems, words
+from sottovoce.text.tags import tagged
+from sottovoce.types import IntArray
+
+CAVEATS = (
+    "each word is replaced by synonyms and more general words of a public dictionary, without "
+    "noise: whoever looks the substitutes up finds the few words that they can stand for",
+    "every further variant of a text narrows its words down more; nothing bounds what they tell",
+)
+LEFT_OUT = (
+    "words for which WordNet has no substitute are left out: there is no vocabulary to draw "
+    "others from"
+)
+NO_SUBSTITUTES = "WordNet has no substitute for any word that is to be protected: no variants"
+
+_CELLS_AT_A_TIME = 1 << 18
+_COUNTABLE = 1 << 62
+# Words looked up before, in memory only.
+_REMEMBERED_WORDS = 1 << 14
+_POS: dict[str, Pos] = {"NN": "n", "VB": "v", "JJ": "a", "RB": "r"}
+
+
+class Choices(NamedTuple):
+    """The substitutes of a word and how similar each is to it."""
+
+    substitutes: tuple[str, ...]
+    similarities: tuple[float, ...]
+
+
+@register
+@dataclass(frozen=True, repr=False, eq=False)
+class AEA(TextMechanism):
+    """Combinations of substitutes, the most similar to the text that do not expose it.
+
+    1. A word's substitutes are the synonyms of its senses, their hypernyms up to ``level`` steps
+       away, and their holonyms; never a form of the word itself.
+    2. Candidates are all combinations, or ``cap`` of them drawn at random if there are more.
+    3. A candidate's similarity is the mean over its words of Wu and Palmer's measure, the greatest
+       over all pairs of senses. Above ``threshold`` it exposes the text and is dropped.
+    4. Released are the most similar ones; ties go by alphabet.
+    """
+
+    name: ClassVar[str] = "aea"
+    summary: ClassVar[str] = "replaces words by synonyms and more general words of WordNet"
+    paper: ClassVar[str] = (
+        "Arampatzis, Efraimidis, Drosatos: A Query Scrambler for Search Privacy on the Internet, "
+        "Information Retrieval 16, 2013"
+    )
+
+    wordnet: WordNet = resource()
+    level: int = parameter(3, "how many steps up the substitutes may be more general, 0 to 20")
+    threshold: float = parameter(0.9, "candidates more similar than this are dropped, 0 to 1")
+    cap: int = parameter(5000, "the most combinations of substitutes to compare")
+    senses: Literal["all", "first"] = parameter("all", "all senses of a word, or the most frequent")
+
+    def __post_init__(self) -> None:
+        require(0 <= self.level <= 20, f"level must lie between 0 and 20, got {self.level}")
+        require(0 <= self.threshold <= 1, f"threshold must lie in 0 to 1, got {self.threshold}")
+        require(1 <= self.cap <= 10**5, f"cap must lie between 1 and 100000, got {self.cap}")
+
+    @property
+    def protects(self) -> str:
+        """Nouns and adjectives."""
+        return NOUNS_AND_ADJECTIVES
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """None: a heuristic."""
+        return Guarantee("none", None, scope="text", caveats=CAVEATS)
+
+    def rewrite(self, text: str, n: int, pipeline: TextPipeline, rng: Generator) -> Rewriting:
+        """The ``n`` most similar candidates that are not too similar, best first."""
+        lexicon = _Lexicon(self)
+        uniform = pipeline.unknown == "uniform"
+        prepared = (replace(pipeline, unknown="drop") if uniform else pipeline).prepare(
+            text, lexicon
+        )
+        caveats = list(prepared.caveats())
+        if uniform and prepared.counts.dropped:
+            caveats.append(LEFT_OUT)
+        variants: list[str] = []
+        if len(prepared):
+            choices = self._choices(prepared, lexicon, load_tagger(pipeline.tagger))
+            variants = self._most_similar(prepared, choices, n, rng)
+            if len(variants) < n:
+                caveats.append(
+                    f"only {len(variants)} of {n} variants exist at threshold {self.threshold:g}"
+                )
+        else:
+            caveats.append(NO_SUBSTITUTES)
+        return Rewriting(tuple(variants), prepared.unknown, prepared.kept, tuple(caveats))
+
+    def _choices(self, prepared: PreparedText, lexicon: _Lexicon, tagger: Tagger) -> list[Choices]:
+        """The choices at each slot: of the word's part of speech there, if there are any."""
+        tokens = tagged(prepared.text, tagger)
+        starts = [token.start for token in tokens]
+        found = []
+        for slot, (start, _) in zip(prepared.slots.tolist(), prepared.spans.tolist(), strict=True):
+            word = lexicon.words[slot]
+            pos = _POS.get(tokens[bisect_right(starts, start) - 1].tag[:2])
+            chosen = _choices(self.wordnet, word, pos, self.level, self.senses)
+            if not chosen.substitutes:
+                chosen = _choices(self.wordnet, word, None, self.level, self.senses)
+            found.append(chosen)
+        return found
+
+    def _most_similar(
+        self, prepared: PreparedText, choices: list[Choices], n: int, rng: Generator
+    ) -> list[str]:
+        sizes = [len(each.substitutes) for each in choices]
+        similarities = np.zeros((len(choices), max(sizes)))
+        for row, each in zip(similarities, choices, strict=True):
+            row[: len(each.similarities)] = each.similarities
+        slots = np.arange(len(choices))
+        original = _folded(prepared.text)
+        best: list[tuple[float, str, str]] = []
+        for picks in combinations(sizes, self.cap, rng):
+            # Rounded, so that the order of summation decides no tie.
+            means = similarities[slots, picks].mean(axis=1).round(9)
+            least = -best[-1][0] if best and len(best) == n else 0.0
+            chosen = np.flatnonzero((means <= self.threshold) & (means >= least))
+            texts = prepared.render_many(
+                [each.substitutes[pick] for each, pick in zip(choices, row, strict=True)]
+                for row in picks[chosen].tolist()
+            )
+            best += zip((-means[chosen]).tolist(), texts, map(_folded, texts), strict=True)
+            distinct: dict[str, tuple[float, str, str]] = {}
+            for candidate in sorted(best):
+                distinct.setdefault(candidate[2], candidate)
+            distinct.pop(original, None)
+            best = list(distinct.values())[:n]
+        return [text for _, text, _ in best]
+
+
+class _Lexicon:
+    """Numbers the words of a text that have a substitute."""
+
+    def __init__(self, mechanism: AEA) -> None:
+        self._of = mechanism
+        self._ids: dict[str, int] = {}
+        self.words: list[str] = []
+
+    def id(self, word: str, /) -> int:
+        """Return the number of a word, or ``UNKNOWN``."""
+        if word not in self._ids and _substitutes(
+            self._of.wordnet, word, None, self._of.level, self._of.senses
+        ):
+            self._ids[word] = len(self.words)
+            self.words.append(word)
+        return self._ids.get(word, UNKNOWN)
+
+
+def combinations(sizes: Sequence[int], cap: int, rng: Generator) -> Iterator[IntArray]:
+    """Yield picks (rows, len(sizes)), each below its size: all there are, or ``cap`` at random.
+
+    The number of all may be astronomical. Below 2^62 none is drawn twice; beyond, a repetition is
+    possible in principle.
+    """
+    total = math.prod(sizes)
+    rows = max(1, _CELLS_AT_A_TIME // len(sizes))
+    if total >= _COUNTABLE:
+        for start in range(0, cap, rows):
+            yield rng.integers(0, sizes, size=(min(rows, cap - start), len(sizes)))
+        return
+    ranks = np.arange(total) if total <= cap else rng.choice(total, cap, replace=False)
+    for start in range(0, len(ranks), rows):
+        rest = ranks[start : start + rows]
+        picks = np.empty((len(rest), len(sizes)), dtype=np.int64)
+        for slot in reversed(range(len(sizes))):
+            rest, picks[:, slot] = np.divmod(rest, sizes[slot])
+        yield picks
+
+
+@lru_cache(_REMEMBERED_WORDS)
+def _choices(wordnet: WordNet, word: str, pos: Pos | None, level: int, which: str) -> Choices:
+    """A word's substitutes with their similarities: the greatest over all pairs of senses."""
+    substitutes = _substitutes(wordnet, word, pos, level, which)
+    own = _senses(wordnet, word, pos, which)
+    similarity = cache(wordnet.wu_palmer)
+
+    def greatest(substitute: str) -> float:
+        pairs = [(a, b) for a in own for b in wordnet.senses(substitute, a.pos)]
+        if any(a is b and similarity(a, b) == 1 for a, b in pairs):
+            return 1.0
+        return max((similarity(a, b) for a, b in pairs), default=0.0)
+
+    return Choices(substitutes, tuple(map(greatest, substitutes)))
+
+
+@lru_cache(_REMEMBERED_WORDS)
+def _substitutes(
+    wordnet: WordNet, word: str, pos: Pos | None, level: int, which: str
+) -> tuple[str, ...]:
+    """Synonyms, hypernyms and holonyms of a word that hold no form of the word itself."""
+    forms = {_joined(form) for each in _POS.values() for form in wordnet.forms(word.lower(), each)}
+    own = [*forms, *stems(list(forms))]
+    found: dict[str, str] = {}
+    for sense in _senses(wordnet, word, pos, which):
+        for related in (sense, *_hypernyms(sense, level), *sense.holonyms()):
+            for lemma in related.lemmas:
+                if not _holds(lemma, own):
+                    found.setdefault(comparable(lemma), lemma)
+    return tuple(found.values())
+
+
+def _holds(lemma: str, own: list[str]) -> bool:
+    """Whether a form of the word stands in the lemma, even inside of another word if not short."""
+    joined, parts = _joined(lemma), words(lemma)
+    return any(form in (joined if len(form) > 2 else parts) for form in own)
+
+
+def _joined(term: str) -> str:
+    """A term as one word: neither blanks nor hyphens tell e-mail and email apart."""
+    return "".join(words(term))
+
+
+def _senses(wordnet: WordNet, word: str, pos: Pos | None, which: str) -> tuple[Sense, ...]:
+    senses = wordnet.senses(word, pos)
+    return senses[:1] if which == "first" else senses
+
+
+def _hypernyms(sense: Sense, level: int) -> Iterator[Sense]:
+    nearest: dict[Sense, None] = {sense: None}
+    for _ in range(level):
+        nearest = dict.fromkeys(above for each in nearest for above in each.hypernyms())
+        yield from nearest
+
+
+def _folded(text: str) -> str:
+    """A text as a reader sees it: neither case nor spacing tell two texts apart."""
+    return " ".join(comparable(text).split())
