@@ -18,6 +18,7 @@ from sottovoce.types import Float64Array, IntArray
 if TYPE_CHECKING:
     from sottovoce.text import TextPipeline
 
+EPSILON_HELP = "privacy budget for each word and release; smaller is safer"
 ROWS_AT_A_TIME = 8192
 """Tokens drawn and decided at once; bounds the memory of a call."""
 
@@ -122,7 +123,7 @@ class WordMechanism(Mechanism):
     """Replaces each word of the space by a word of its output vocabulary, independently."""
 
     space: WordSpace = resource()
-    epsilon: float = parameter(10.0, "privacy budget for each word and release; smaller is safer")
+    epsilon: float = parameter(10.0, EPSILON_HELP)
 
     def __post_init__(self) -> None:
         require(

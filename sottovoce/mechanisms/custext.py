@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from sottovoce.guarantees import FIXED_LENGTH, MANY_RELEASES, WORD_BY_WORD, Guarantee
-from sottovoce.mechanisms.base import parameter, require
+from sottovoce.mechanisms.base import EPSILON_HELP, parameter, require
 from sottovoce.mechanisms.boxes import BoxMechanism, normalised
 from sottovoce.mechanisms.registry import register
 from sottovoce.spaces.distances import Distances
@@ -48,6 +48,7 @@ class CusText(BoxMechanism):
         "Differential Privacy, Findings of ACL 2023"
     )
 
+    epsilon: float = parameter(2.0, EPSILON_HELP)
     k: int = parameter(20, "words in a group, 2 or more")
     measure: Literal["euclidean", "angle"] = parameter(
         "euclidean", "how similarity is measured: distance, or the angle's cosine"

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from sottovoce.guarantees import FIXED_LENGTH, MANY_RELEASES, WORD_BY_WORD, Guarantee
-from sottovoce.mechanisms.base import parameter, require
+from sottovoce.mechanisms.base import EPSILON_HELP, parameter, require
 from sottovoce.mechanisms.exponential import ExponentialMechanism
 from sottovoce.mechanisms.registry import register
 from sottovoce.randomness import Draws
@@ -39,6 +39,7 @@ class SanText(ExponentialMechanism):
         "Sanitization, Findings of ACL 2021"
     )
 
+    epsilon: float = parameter(2.0, EPSILON_HELP)
     sensitive: float = parameter(
         1.0, "share of the vocabulary, the rarest words, that is protected; below 1 is SanText+"
     )

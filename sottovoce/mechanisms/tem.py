@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from sottovoce.guarantees import FIXED_LENGTH, MANY_RELEASES, WORD_BY_WORD, Guarantee
-from sottovoce.mechanisms.base import parameter, require
+from sottovoce.mechanisms.base import EPSILON_HELP, parameter, require
 from sottovoce.mechanisms.exponential import ExponentialMechanism
 from sottovoce.mechanisms.registry import register
 from sottovoce.mechanisms.santext import OFF_AND_ON
@@ -33,6 +33,7 @@ class TEM(ExponentialMechanism):
         "arXiv 2107.07928, 2021"
     )
 
+    epsilon: float = parameter(2.0, EPSILON_HELP)
     beta: float = parameter(0.001, "chance to leave the radius, from which gamma follows")
     gamma: float | None = parameter(None, "the radius itself, instead of beta")
 
