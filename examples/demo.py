@@ -1,49 +1,79 @@
-"""The demo of `make demo`: one sensitive query, said in a lower and lower voice."""
+"""The demo of `make demo`: one private search, then what privacy costs over all demo queries."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from rich.console import Console
 from rich.table import Table
 
 import sottovoce
+from sottovoce.cli.search import show
+from sottovoce.collections import demo_log, load_collection
+from sottovoce.engines.bm25 import BM25
+from sottovoce.evaluation.private import (
+    Quality,
+    with_privacy,
+    with_unrelated_queries,
+    without_privacy,
+)
+from sottovoce.randomness import secure_generator
+from sottovoce.reranking import load_reranker
 
 QUERY = "treatment for skin cancer"
-VOICES = (("cmp", 20.0), ("cmp", 15.0), ("cmp", 10.0), ("vickrey-cmp", 10.0), ("mahalanobis", 10.0))
+N, DEPTH = 20, 10
+SETTINGS = ((15.0, "once"), (12.5, "once"), (10.0, "once"), (5.0, "once"), (10.0, "independent"))
 
 
 def main() -> None:
-    """Show variants at several epsilons, and what they cost."""
-    console = Console()
-    space = sottovoce.load_space("default")
-    console.print(f"\nWhat you mean (it stays here): [bold]{QUERY}[/bold]\n")
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
-    for column in ("mechanism", "epsilon", "what would leave this machine"):
-        table.add_column(column)
-    for name, epsilon in VOICES:
-        mechanism = sottovoce.mechanism(name, space=space, epsilon=epsilon)
-        for row, variant in enumerate(mechanism.obfuscate(QUERY, n=3)):
-            table.add_row(*((name, f"{epsilon:g}") if row == 0 else ("", "")), variant)
-        table.add_section()
-    console.print(table)
+    """Search once, then measure."""
+    console = Console(highlight=False)
+    collection = load_collection("demo")
+    engine, reranker = BM25(collection.documents), load_reranker("light")
+    cmp = sottovoce.mechanism("cmp", space=sottovoce.load_space("default"), epsilon=15.0)
+    search = sottovoce.PrivateSearch(
+        sottovoce.Obfuscator(cmp, n=N, release="once"), engine, reranker
+    )
+    show(search.search(QUERY), search, console)
 
-    mechanism = sottovoce.mechanism("cmp", space=space, epsilon=15.0)
-    for release in ("independent", "once"):
-        obfuscator = sottovoce.Obfuscator(mechanism, n=20, release=release)
-        (result,) = obfuscator.obfuscate([QUERY])
-        unchanged = sum(QUERY.split()[3] in variant.split() for variant in result.variants)
-        console.print(
-            f"\n20 variants of cmp at epsilon 15, release [bold]{release}[/bold]: "
-            f"{result.spent:g} nats per unit of distance; 'cancer' is still in {unchanged} of 20."
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in ("what is sent", "nDCG@10", "P@10", "relevant found", "words said aloud"):
+        table.add_column(column, justify="left" if column == "what is sent" else "right")
+    plain = without_privacy(collection, engine, reranker, depth=DEPTH)
+    table.add_row("the query itself", *figures(plain), "100%")
+    for epsilon, release in SETTINGS:
+        aloud: list[float] = []
+        obfuscator = sottovoce.Obfuscator(replace(cmp, epsilon=epsilon), n=N, release=release)
+        private = with_privacy(
+            collection,
+            sottovoce.PrivateSearch(obfuscator, engine, reranker, depth=DEPTH),
+            lambda result, aloud=aloud: aloud.append(result.said_aloud / result.words),
         )
+        label = f"cmp, epsilon {epsilon:g}, {release}"
+        table.add_row(label, *figures(private), f"{sum(aloud) / len(aloud):.0%}")
+    unrelated = with_unrelated_queries(
+        collection, engine, reranker, demo_log(), N, DEPTH, secure_generator()
+    )
+    table.add_row("unrelated queries", *figures(unrelated), "")
     console.print(
-        "An attacker may still guess a word from the neighbours it left in the variants: epsilon "
-        "bounds what he learns, it does not measure it.",
+        f"\n[bold]What privacy costs[/bold]: the {len(collection.queries)} judged queries of the "
+        f"demo collection, {N} queries sent for each, the {DEPTH} best documents of each answer "
+        f"pooled and re-ranked ({reranker.name})\n"
+    )
+    console.print(table)
+    console.print(
+        "\nWords said aloud: how many of a query's words stand somewhere in what was sent. What an "
+        "attacker can infer is another question; epsilon bounds it, and does not measure it. The "
+        "last line shows what a small collection gives away for nothing.",
         style="dim",
     )
-    console.print(f"\nThe promise: {mechanism.guarantee.sentence}")
-    for caveat in mechanism.guarantee.caveats:
-        console.print(f"  - {caveat}", style="dim")
-    console.print("\nNext: sottovoce obfuscate --help, sottovoce mechanisms\n")
+    console.print("\nNext: sottovoce search --help, sottovoce mechanisms, sottovoce ledger show\n")
+
+
+def figures(quality: Quality) -> tuple[str, str, str]:
+    """A row of the table."""
+    measured = (quality.ndcg.mean, quality.precision.mean, quality.recall.mean)
+    return f"{measured[0]:.3f}", f"{measured[1]:.3f}", f"{measured[2]:.0%}"
 
 
 if __name__ == "__main__":

@@ -10,8 +10,10 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from sottovoce.errors import PrivacyWarning, SottovoceError, UsageError
     from sottovoce.guarantees import Guarantee
+    from sottovoce.ledger import Ledger
     from sottovoce.mechanisms import Mechanism, WordMechanism, mechanism
     from sottovoce.obfuscation import Obfuscation, Obfuscator
+    from sottovoce.private_search import PrivateSearch, SearchResult
     from sottovoce.spaces.sources import resolve as load_space
     from sottovoce.spaces.space import OutputVocabulary, WordSpace
     from sottovoce.text import TextPipeline
@@ -19,11 +21,14 @@ if TYPE_CHECKING:
 # Public names and where they live; each is imported when it is first asked for.
 _homes = {
     "Guarantee": "sottovoce.guarantees",
+    "Ledger": "sottovoce.ledger",
     "Mechanism": "sottovoce.mechanisms",
     "Obfuscation": "sottovoce.obfuscation",
     "Obfuscator": "sottovoce.obfuscation",
     "OutputVocabulary": "sottovoce.spaces.space",
     "PrivacyWarning": "sottovoce.errors",
+    "PrivateSearch": "sottovoce.private_search",
+    "SearchResult": "sottovoce.private_search",
     "SottovoceError": "sottovoce.errors",
     "TextPipeline": "sottovoce.text",
     "UsageError": "sottovoce.errors",
@@ -35,11 +40,14 @@ _homes = {
 
 __all__ = [
     "Guarantee",
+    "Ledger",
     "Mechanism",
     "Obfuscation",
     "Obfuscator",
     "OutputVocabulary",
     "PrivacyWarning",
+    "PrivateSearch",
+    "SearchResult",
     "SottovoceError",
     "TextPipeline",
     "UsageError",

@@ -72,7 +72,7 @@ class Boundary:
         answers = []
         for number, query in enumerate(queries):
             if number:
-                self._sleep(self.engine.pause * self._rng.uniform(0.75, 1.5))
+                self._sleep(self.engine.pause * self._rng.uniform(1.0, 1.75))
             answers += self._ask([query], depth)
             progress(number + 1, len(queries))
         return answers

@@ -191,8 +191,8 @@ class Obfuscator:
     ) -> Obfuscation:
         rng = streams.generator(number, 0, Streams.WORDS, 0)
         rewriting = mechanism.rewrite(text, self.n, self.pipeline, rng)
-        folded = {_folded(variant) for variant in rewriting.variants}
-        if _folded(text) in folded or not len(folded) == len(rewriting.variants) <= self.n:
+        folded = {folded_text(variant) for variant in rewriting.variants}
+        if folded_text(text) in folded or not len(folded) == len(rewriting.variants) <= self.n:
             raise SottovoceError(
                 f"{mechanism.name} gave a text back, or a variant twice; nothing was released"
             )
@@ -241,7 +241,7 @@ class Obfuscator:
         )
 
 
-def _folded(text: str) -> str:
+def folded_text(text: str) -> str:
     """A text as a reader sees it: neither case nor spacing tell two texts apart."""
     return " ".join(comparable(text).split())
 

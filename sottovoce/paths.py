@@ -1,11 +1,11 @@
-"""Where sottovoce keeps what it may make again: one cache folder per user."""
+"""Where sottovoce keeps things: what it can make again in a cache folder, the rest apart."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from platformdirs import user_cache_path
+from platformdirs import user_cache_path, user_data_path
 
 HOME_VARIABLE = "SOTTOVOCE_HOME"
 
@@ -19,3 +19,14 @@ def cache_folder() -> Path:
 def spaces_folder() -> Path:
     """The folder of the converted word spaces, one subfolder each."""
     return cache_folder() / "spaces"
+
+
+def data_folder() -> Path:
+    """The user's folder for what cannot be made again, or ``$SOTTOVOCE_HOME``."""
+    chosen = os.environ.get(HOME_VARIABLE)
+    return Path(chosen).expanduser() if chosen else user_data_path("sottovoce")
+
+
+def ledger_folder() -> Path:
+    """The folder of the ledger and its key, private to the user."""
+    return data_folder() / "ledger"

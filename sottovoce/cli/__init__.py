@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from sottovoce import __version__
-from sottovoce.cli import mechanisms, obfuscate, spaces
+from sottovoce.cli import ledger, mechanisms, obfuscate, search, spaces
 from sottovoce.cli.discreet import DiscreetCommand, DiscreetGroup
 from sottovoce.errors import PrivacyWarning, SottovoceError, UsageError
 
@@ -17,7 +17,7 @@ app = typer.Typer(
     name="sottovoce",
     cls=DiscreetGroup,
     help="Search, and release text, without saying what you really mean out loud.",
-    epilog="Start with: sottovoce spaces add default, then sottovoce obfuscate 'skin cancer'",
+    epilog="Start with: sottovoce spaces add default, then sottovoce search 'skin cancer'",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -41,9 +41,11 @@ def options(
     """Search, and release text, without saying what you really mean out loud."""
 
 
+app.command("search", cls=DiscreetCommand)(search.search)
 app.command("obfuscate", cls=DiscreetCommand)(obfuscate.obfuscate)
 app.command("mechanisms", cls=DiscreetCommand)(mechanisms.mechanisms)
 app.add_typer(spaces.app, name="spaces")
+app.add_typer(ledger.app, name="ledger")
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sottovoce.cli.discreet import DiscreetCommand, DiscreetGroup
+from sottovoce.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from sottovoce.spaces.resources import Resource
@@ -84,7 +83,7 @@ def add(
             continue
         if archive and len(archive) > 1:
             raise UsageError(f"{entry.name} comes from one package: give --archive once")
-        with _progress_bar() as progress:
+        with progress_bar("converting") as progress:
             space = sources.add(
                 entry.name, archive=archive[0] if archive else None, progress=progress, say=_say
             )
@@ -112,7 +111,7 @@ def import_space(
     """Convert a file of your own: GloVe, word2vec (text, binary), fastText .vec or NumPy .npz."""
     from sottovoce.spaces import sources
 
-    with _progress_bar() as progress:
+    with progress_bar("converting") as progress:
         space, report = sources.import_file(
             file, name=name, format=format, replace=replace, progress=progress
         )
@@ -213,17 +212,3 @@ def _megabytes(size: int | None) -> str:
 
 def _say(sentence: str) -> None:
     typer.echo(sentence, err=True)
-
-
-@contextmanager
-def _progress_bar() -> Iterator[Callable[[int, int], None] | None]:
-    """Give a callback that draws a bar on stderr, or none where stderr is not a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("converting", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,218 @@
+"""``sottovoce ledger``: what was spent, what is left, and the budgets."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sottovoce.cli.discreet import DiscreetCommand, DiscreetGroup
+from sottovoce.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from sottovoce.ledger import Budget, Record, Spent
+
+DEFAULT_NEAREST, DEFAULT_RANDOM = 4.8, 9.0
+"""Median Euclidean distances of the default space: to the nearest word, and between any two."""
+
+app = typer.Typer(
+    cls=DiscreetGroup,
+    help="The ledger: what was released, what it cost, what is left.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+
+
+@app.command(cls=DiscreetCommand, epilog="Example: `sottovoce ledger show --last 5`")
+def show(
+    text: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT|-", help="What was spent on this text; - reads it from stdin."),
+    ] = None,
+    last: Annotated[int, typer.Option(help="How many of the latest releases to list.")] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """Show what was spent under each promise, the budgets, and the latest releases."""
+    from sottovoce.ledger import Budget, Ledger, NoLedgerError
+
+    if text == "-":
+        text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+    try:
+        ledger = Ledger.open(create=False)
+    except NoLedgerError:
+        budget, spent, records = Budget(), [], []
+    else:
+        budget = ledger.budget()
+        spent, records = ledger.spent(text), ledger.entries(last, text=text)
+    if as_json:
+        typer.echo(
+            json.dumps(
+                {
+                    "budget": budget.to_dict(),
+                    "spent": [each.to_dict() for each in spent],
+                    "records": [each.to_dict() for each in records],
+                },
+                indent=2,
+            )
+        )
+        return
+    _print(budget, spent, records, one_text=text is not None)
+
+
+@app.command(cls=DiscreetCommand, epilog="Example: `sottovoce ledger budget --per-text 50`")
+def budget(
+    per_text: Annotated[
+        float | None, typer.Option(metavar="NATS", help="The most for each text.")
+    ] = None,
+    total: Annotated[
+        float | None, typer.Option(metavar="NATS", help="The most for all texts together.")
+    ] = None,
+    none: Annotated[bool, typer.Option("--none", help="Remove both limits.")] = False,
+) -> None:
+    """Limit what may be spent, in nats per unit of distance, under each promise separately.
+
+    A limit that is not named stays as it is; without any option the limits are shown.
+    """
+    from sottovoce.ledger import Ledger
+
+    given = per_text is not None or total is not None
+    if none and given:
+        raise UsageError("--none removes the limits: leave out --per-text and --total")
+    ledger = Ledger.open()
+    if none:
+        ledger.set_budget(None, None)
+    elif given:
+        now = ledger.budget()
+        ledger.set_budget(
+            now.per_text if per_text is None else per_text, now.total if total is None else total
+        )
+    typer.echo(_limits(ledger.budget()))
+
+
+@app.command(cls=DiscreetCommand)
+def check() -> None:
+    """Go through the whole ledger, and say whether a record was changed or removed."""
+    from sottovoce.ledger import Ledger
+
+    count = Ledger.open(create=False).check()
+    typer.echo(f"{count:,} records, none changed or removed")
+
+
+@app.command(cls=DiscreetCommand)
+def reset(
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask, for scripts.")] = False,
+) -> None:
+    """Forget what was spent and the remembered variants. The budgets stay.
+
+    This does not unsay anything: whoever got the releases still has them. A damaged ledger is set
+    aside, and a new one begun without budgets.
+    """
+    from sottovoce.ledger import DamagedLedgerError, Ledger
+
+    _say(
+        "This forgets what was spent, which does not unsay it: those who got your releases still "
+        "have them, and new ones add to what they know."
+    )
+    if not yes and typer.prompt("Type yes to go on", err=True) != "yes":
+        _say("nothing was changed")
+        raise typer.Exit(1)
+    try:
+        Ledger.open(create=False).reset()
+    except DamagedLedgerError:
+        aside = Ledger.set_aside()
+        Ledger.open()
+        _say(f"There is a new ledger, without budgets. The damaged one is in {aside}.")
+    else:
+        _say("The ledger is empty; the budgets are as before.")
+
+
+def _print(budget: Budget, spent: list[Spent], records: list[Record], *, one_text: bool) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if spent:
+        _print_spent(console, spent)
+        console.print()
+    else:
+        console.print("Nothing has been released" + (" of this text." if one_text else "."))
+    console.print(_limits(budget))
+    if records:
+        console.print()
+        _print_records(console, records)
+
+
+def _print_spent(console: Console, spent: list[Spent]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from sottovoce.ledger import in_words
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("promise", overflow="fold")
+    table.add_column("space", overflow="fold")
+    for column in ("nats", "left", "releases", "in clear"):
+        table.add_column(column, justify="right")
+    for each in spent:
+        table.add_row(
+            escape(" ".join(filter(None, (each.notion, each.metric)))),
+            escape(each.space or "-"),
+            _nats(each.nats),
+            "-" if each.left is None else f"{each.left:g}",
+            f"{each.releases:,}",
+            f"{each.in_clear:,}",
+        )
+    console.print(table)
+    for each in spent:
+        console.print(f"\n{in_words(each, **_distances(each))}", markup=False)
+
+
+def _print_records(console: Console, records: list[Record]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("time (UTC)", no_wrap=True)
+    for column in ("to", "mechanism", "release"):
+        table.add_column(column, overflow="fold")
+    for column in ("variants", "nats"):
+        table.add_column(column, justify="right")
+    for each in records:
+        table.add_row(
+            each.time[:16].replace("T", " "),
+            escape(each.destination),
+            escape(each.mechanism),
+            each.release if each.repeats is None else "remembered",
+            str(each.variants),
+            _nats(each.spent),
+        )
+    console.print(table)
+
+
+def _distances(spent: Spent) -> dict[str, float]:
+    """The typical distances that are known without reading a space."""
+    from sottovoce.spaces.sources import DEFAULT
+
+    if spent.metric == "euclidean" and spent.space == DEFAULT.name:
+        return {"nearest": DEFAULT_NEAREST, "random": DEFAULT_RANDOM}
+    return {}
+
+
+def _limits(budget: Budget) -> str:
+    limits = {"for each text": budget.per_text, "in total": budget.total}
+    said = [f"{limit:g} nats {name}" for name, limit in limits.items() if limit is not None]
+    if not said:
+        return "No budget: everything is counted, nothing refused."
+    return f"Budget: {' and '.join(said)}, under each promise."
+
+
+def _nats(nats: float | None) -> str:
+    return "no bound" if nats is None else f"{nats:g}"
+
+
+def _say(sentence: str) -> None:
+    typer.echo(sentence, err=True)

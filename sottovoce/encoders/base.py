@@ -1,0 +1,78 @@
+"""What an encoder is to sottovoce, and what all of them do to texts and vectors."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.spaces.scan import row_norms
+from sottovoce.types import Float32Array
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+class Encoder(Protocol):
+    """Anything that turns texts into vectors whose inner product says how alike they are.
+
+    name
+        What :func:`load_encoder` loads it by.
+    dimension
+        The length of a vector.
+    """
+
+    name: str
+    dimension: int
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of everything that decides the vectors; vectors kept on disk go by it."""
+        ...
+
+    def encode(self, texts: Sequence[str]) -> Float32Array:
+        """A row of length 1 for each text, zeros for a blank one; batches change nothing."""
+        ...
+
+
+def readable(texts: Sequence[str]) -> list[str]:
+    """The texts without blanks around them; halves of characters, which no encoder takes, as ?."""
+    if isinstance(texts, str):
+        raise UsageError("encode takes a list of texts: put the one text into a list")
+    return [text.encode("utf-8", "replace").decode().strip() for text in texts]
+
+
+def unit_rows(rows: Float32Array) -> Float32Array:
+    """The rows at length 1; rows of zeros stay."""
+    norms = row_norms(rows)[:, None]
+    return np.asarray(rows / np.where(norms > 0, norms, 1.0), dtype=np.float32)
+
+
+def files_hash(files: Sequence[Path]) -> str:
+    """The sha256 of the contents of files, one after the other."""
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()
+
+
+def open_tokenizer(file: Path) -> Tokenizer:
+    """Open a tokenizer that neither pads nor cuts."""
+    # Its own threads gain nothing on short texts, and make it complain after a fork.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise SottovoceError(
+            "encoders need the package tokenizers: pip install tokenizers"
+        ) from None
+    tokenizer = Tokenizer.from_file(str(file))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer

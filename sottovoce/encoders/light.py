@@ -1,0 +1,89 @@
+"""The light encoder: the mean of fixed token vectors, thousands of texts a second.
+
+The vectors and the tokenizer are data files of the package wordllama. The package itself is not
+imported: it would set up logging for the whole process and, by default, look for files online.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sottovoce.encoders.base import files_hash, open_tokenizer, readable, unit_rows
+from sottovoce.errors import SottovoceError
+from sottovoce.types import Float32Array
+
+WORDS_KNOWN = 100_000
+"""Words whose tokens are remembered: cutting words is most of the work, and words come again."""
+
+
+class LightEncoder:
+    """WordLlama's token vectors (256 dimensions), averaged over the tokens of a text."""
+
+    name = "light"
+
+    def __init__(self) -> None:
+        from safetensors.numpy import load_file
+
+        folder = _folder()
+        self._files = (
+            folder / "weights" / "l2_supercat_256.safetensors",
+            folder / "tokenizers" / "l2_supercat_tokenizer_config.json",
+        )
+        if not all(file.is_file() for file in self._files):
+            raise SottovoceError(
+                "the installed wordllama lacks the files of the light encoder: "
+                "pip install --force-reinstall 'wordllama==0.4.0.post1'"
+            )
+        (vectors,) = load_file(self._files[0]).values()
+        self._vectors: Float32Array = vectors.astype(np.float32)
+        self._tokenizer = open_tokenizer(self._files[1])
+        self._tokens: dict[str, list[int]] = {}
+        self.dimension = self._vectors.shape[1]
+
+    def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
+        from sottovoce.encoders.loading import load_encoder
+
+        return load_encoder, (self.name,)
+
+    def __repr__(self) -> str:
+        return f"LightEncoder({self.dimension} dimensions)"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The hash of the vectors and the tokenizer."""
+        return files_hash(self._files)
+
+    def encode(self, texts: Sequence[str]) -> Float32Array:
+        """A row of length 1 for each text, zeros for a blank one."""
+        split = [text.split() for text in readable(texts)]
+        tokens = self._tokens_of(dict.fromkeys(chain.from_iterable(split)))
+        sums = np.zeros((len(split), self.dimension), dtype=np.float32)
+        for row, words in zip(sums, split, strict=True):
+            ids = list(chain.from_iterable([tokens[word] for word in words]))
+            if ids:
+                self._vectors.take(ids, axis=0).sum(axis=0, out=row)
+        return unit_rows(sums)
+
+    def _tokens_of(self, words: Iterable[str]) -> dict[str, list[int]]:
+        """The tokens of these words and perhaps others; no token reaches over a blank."""
+        if len(self._tokens) > WORDS_KNOWN:
+            self._tokens = {}
+        known = self._tokens
+        new = [word for word in words if word not in known]
+        found = self._tokenizer.encode_batch_fast(new, add_special_tokens=False)
+        known.update(zip(new, (each.ids for each in found), strict=True))
+        return known
+
+
+def _folder() -> Path:
+    spec = importlib.util.find_spec("wordllama")
+    if spec is None or spec.origin is None:
+        raise SottovoceError("the light encoder needs the package wordllama: pip install wordllama")
+    return Path(spec.origin).parent

@@ -1,0 +1,94 @@
+"""Any SentenceTransformer model that is on this machine; never fetched."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sottovoce.encoders.base import readable, unit_rows
+from sottovoce.errors import SottovoceError, UsageError, closest
+from sottovoce.types import Float32Array
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+NAMES = ("auto", "light", "strong")
+OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+
+
+class SentenceTransformerEncoder:
+    """A model by its folder, or by its name in the local cache of its publisher."""
+
+    def __init__(self, model: str) -> None:
+        self._model = _load(model)
+        self.name = model
+        self.dimension = self._vectors(["a"]).shape[1]
+
+    def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
+        from sottovoce.encoders.loading import load_encoder
+
+        return load_encoder, (self.name,)
+
+    def __repr__(self) -> str:
+        return f"SentenceTransformerEncoder({self.dimension} dimensions)"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The hash of the weights."""
+        digest = hashlib.sha256()
+        for name, weights in sorted(self._model.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(weights.detach().cpu().float().numpy().tobytes())
+        return digest.hexdigest()
+
+    def encode(self, texts: Sequence[str]) -> Float32Array:
+        """A row of length 1 for each text, zeros for a blank one."""
+        clean = readable(texts)
+        rows = np.zeros((len(clean), self.dimension), dtype=np.float32)
+        filled = [at for at, text in enumerate(clean) if text]
+        if filled:
+            rows[filled] = self._vectors([clean[at] for at in filled])
+        return unit_rows(rows)
+
+    def _vectors(self, texts: list[str]) -> Float32Array:
+        found = self._model.encode(texts, convert_to_numpy=True, show_progress_bar=False)
+        return np.asarray(found, dtype=np.float32)
+
+
+def _load(model: str) -> SentenceTransformer:
+    folder = Path(model).expanduser()
+    try:
+        # Before the import: the package reads them once.
+        os.environ.update(dict.fromkeys(OFFLINE, "1"))
+        from sentence_transformers import SentenceTransformer
+    except ImportError:
+        if not folder.is_dir():
+            raise _unknown(model) from None
+        raise SottovoceError(
+            "models of your own need an extra: pip install 'sottovoce[encoders]' "
+            "(or use 'light' or 'strong')"
+        ) from None
+    try:
+        return SentenceTransformer(str(folder) if folder.is_dir() else model, local_files_only=True)
+    except Exception as error:
+        if not folder.is_dir():
+            raise _unknown(model) from None
+        raise SottovoceError(
+            f"the folder {folder} could not be read as a SentenceTransformer model "
+            f"({type(error).__name__}): give the folder that holds its modules.json"
+        ) from None
+
+
+def _unknown(model: str) -> UsageError:
+    near = closest(model, NAMES)
+    meant = f" (did you mean '{near}'?)" if near else ""
+    return UsageError(
+        f"no encoder '{model}' on this machine{meant}: use {', '.join(NAMES)} or the folder of a "
+        "SentenceTransformer model"
+    )

@@ -1,0 +1,101 @@
+"""Dense search: exact inner products of sentence vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from sottovoce.collections import Document
+from sottovoce.encoders import Encoder, corpus_vectors, load_encoder
+from sottovoce.encoders.store import Progress
+from sottovoce.engines.base import Hit
+from sottovoce.engines.documents import Documents
+from sottovoce.errors import UsageError
+from sottovoce.spaces.scan import FloatBound
+from sottovoce.threads import parallel_map
+from sottovoce.types import Float32Array, Float64Array, IntArray
+
+SCORES_AT_A_TIME = 1 << 22
+"""Float32 scores that a thread holds at once (16 MB)."""
+QUERIES_AT_A_TIME = 64
+
+
+class Dense:
+    """Documents by the cosine of their sentence vector and the query's.
+
+    The vectors are computed once and kept on disk. A float32 product with a proven error finds the
+    documents that may be among the best; those are scored again in float64, so that the same query
+    vector gives the same answer in any batch, and equal documents tie, in document order.
+    """
+
+    remote = False
+    pause = 0.0
+    most_queries: int | None = None
+
+    def __init__(
+        self,
+        documents: Iterable[Document],
+        encoder: str | Encoder = "auto",
+        progress: Progress | None = None,
+    ) -> None:
+        self.encoder = load_encoder(encoder) if isinstance(encoder, str) else encoder
+        self.name = f"dense:{self.encoder.name}"
+        self._documents = Documents(documents)
+        self._vectors = corpus_vectors(self.encoder, self._documents.texts(), progress)
+        self._bound = FloatBound(self._vectors, folded=False)
+
+    def __len__(self) -> int:
+        """How many documents there are."""
+        return len(self._documents)
+
+    def __repr__(self) -> str:
+        return f"Dense({len(self)} documents, {self.encoder!r})"
+
+    def text(self, doc_id: str) -> str:
+        """The whole text of a document, its title first."""
+        return self._documents.text(doc_id)
+
+    def search(self, queries: Sequence[str], depth: int) -> list[list[Hit]]:
+        """The best ``depth`` documents of each query, best first; ties by document order.
+
+        A blank query has no direction, and finds nothing.
+        """
+        if depth < 0:
+            raise UsageError(f"depth cannot be negative, got {depth}")
+        distinct = list(dict.fromkeys(queries))
+        depth = min(depth, len(self))
+        if not distinct or not depth:
+            return [[] for _ in queries]
+        points = self.encoder.encode(distinct)
+        step = max(1, min(QUERIES_AT_A_TIME, SCORES_AT_A_TIME // len(self)))
+        blocks = parallel_map(
+            lambda start: self._block(points[start : start + step], depth),
+            range(0, len(points), step),
+        )
+        found = [best for block in blocks for best in block]
+        answers = {query: self._hits(*best) for query, best in zip(distinct, found, strict=True)}
+        return [list(answers[query]) for query in queries]
+
+    def _hits(self, places: IntArray, scores: Float64Array) -> list[Hit]:
+        pairs = zip(places.tolist(), scores.tolist(), strict=True)
+        return [self._documents.hit(place, score) for place, score in pairs]
+
+    def _block(self, points: Float32Array, depth: int) -> list[tuple[IntArray, Float64Array]]:
+        rough = points @ self._vectors.T
+        bars = np.partition(rough, len(self) - depth, axis=1)[:, len(self) - depth]
+        floors = bars - self._bound.slack(points)
+        return [
+            self._best(point, np.flatnonzero(scores >= floor), depth)
+            for point, scores, floor in zip(points, rough, floors, strict=True)
+        ]
+
+    def _best(
+        self, point: Float32Array, places: IntArray, depth: int
+    ) -> tuple[IntArray, Float64Array]:
+        """The best of a few documents by their exact scores; none if there is no direction."""
+        places = places[: len(places) if point.any() else 0]
+        vectors = self._vectors[places].astype(np.float64)
+        scores = (vectors * point.astype(np.float64)).sum(axis=1)
+        order = np.argsort(-scores, kind="stable")[:depth]
+        return places[order], scores[order]

@@ -1,0 +1,56 @@
+"""The documents of an engine on this machine: by place, by id, and as hits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sottovoce.collections import Document
+from sottovoce.engines.base import Hit
+from sottovoce.errors import UsageError
+
+SNIPPET = 300
+"""Characters of a document that a hit shows."""
+
+
+class Documents:
+    """Documents in their order, which decides ties."""
+
+    def __init__(self, documents: Iterable[Document]) -> None:
+        self._documents = list(documents)
+        self._places = {each.doc_id: place for place, each in enumerate(self._documents)}
+        if len(self._places) < len(self._documents):
+            raise UsageError("two documents have the same id: give each an id of its own")
+
+    def __len__(self) -> int:
+        """How many documents there are."""
+        return len(self._documents)
+
+    def __repr__(self) -> str:
+        return f"Documents({len(self)})"
+
+    def texts(self) -> list[str]:
+        """The whole text of each document, in order."""
+        return [whole_text(each) for each in self._documents]
+
+    def text(self, doc_id: str) -> str:
+        """The whole text of a document, its title first."""
+        if doc_id not in self._places:
+            raise UsageError("no document has this id; search answers the ids there are")
+        return whole_text(self._documents[self._places[doc_id]])
+
+    def hit(self, place: int, score: float) -> Hit:
+        """The document at this place, as an engine answers it."""
+        found = self._documents[place]
+        return Hit(found.doc_id, score, found.title, snippet(found.text))
+
+
+def whole_text(document: Document) -> str:
+    """The title and the text."""
+    return f"{document.title}\n{document.text}".strip()
+
+
+def snippet(text: str) -> str:
+    """The beginning of a text, cut after a word where there is a blank to cut at."""
+    if len(text) <= SNIPPET:
+        return text
+    return f"{text[: SNIPPET - 1].rsplit(None, 1)[0]}…"

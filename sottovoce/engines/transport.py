@@ -1,0 +1,238 @@
+"""One HTTP client for all engines: JSON comes back, or an error that repeats no query.
+
+No redirect is followed, since it could carry a query to somebody else, and no cookie is kept, since
+it could tie one search to the next. An error names the host and the reason; never the address asked
+for, what was sent, or what came back.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import re
+import socket
+import ssl
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Mapping
+from random import SystemRandom
+from typing import Any
+
+from sottovoce.engines.address import Address, Pace, rest
+from sottovoce.engines.answers import MayPass, read_json
+from sottovoce.engines.base import EngineError
+from sottovoce.errors import PrivacyWarning, UsageError
+
+CONNECT_TIMEOUT = 5.0
+FIRST_WAIT = 0.5
+"""Seconds before the first retry, on average; each further one takes twice as long."""
+MOST_BYTES = 10_000_000
+
+_CHUNK = 1 << 16
+_HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
+_HEADER_VALUE = re.compile(r"[ -~]*")
+
+
+class Transport:
+    """A connection to one server, kept open between requests; one request at a time.
+
+    headers
+        Sent with every request. If they are ``secret``, never in clear to another machine.
+    pause
+        The least time between two requests, in seconds.
+    timeout
+        The seconds that an answer may take, from the request to its last byte.
+    retries
+        How often a request is repeated after a failed connection or status 429, 502, 503 or 504.
+        Anything else, a time-out included, fails at once.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        headers: Mapping[str, str] | None = None,
+        secret: bool = False,
+        pause: float = 0.0,
+        timeout: float = 10.0,
+        retries: int = 2,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        _check_clear_text(address, secret)
+        self.address = address
+        self._timeout, self._retries, self._most_bytes = timeout, retries, most_bytes
+        self._headers = {"User-Agent": "sottovoce", "Accept": "application/json"}
+        for name, value in (headers or {}).items():
+            _check_header(name, value)
+            self._headers[name.title()] = value
+        self._connection = _connection(self.address)
+        self._pace = Pace(pause)
+        self._lock = threading.Lock()
+        weakref.finalize(self, self._connection.close)
+
+    def __repr__(self) -> str:
+        return f"Transport({self.address})"
+
+    def ask(
+        self, target: str, body: bytes | None = None, content_type: str = "application/json"
+    ) -> Any:
+        """GET a path, or POST a body to it; answer the JSON that comes back."""
+        headers = {**self._headers, **({"Content-Type": content_type} if body is not None else {})}
+        attempt = 0
+        with self._lock:
+            while True:
+                try:
+                    with self._pace.turn():
+                        return self._ask_once(target, body, headers)
+                except MayPass as failure:
+                    if attempt == self._retries:
+                        raise EngineError(str(failure)) from None
+                    wait = failure.wait
+                backoff = FIRST_WAIT * 2**attempt * SystemRandom().uniform(0.5, 1.5)
+                rest(backoff if wait is None else wait)
+                attempt += 1
+
+    def _ask_once(self, target: str, body: bytes | None, headers: dict[str, str]) -> Any:
+        try:
+            with self._send(target, body, headers) as response:
+                data = self._read(response)
+        except Exception as error:
+            self._connection.close()
+            raise self._reason(error) from None
+        return read_json(str(self.address), response.status, response.headers, data)
+
+    def _send(
+        self, target: str, body: bytes | None, headers: dict[str, str]
+    ) -> http.client.HTTPResponse:
+        """Send a request; once more where the server had closed a connection left open."""
+        kept_open = self._connection.sock is not None
+        try:
+            return self._send_now(target, body, headers)
+        except ConnectionError:
+            if not kept_open:
+                raise
+        self._connection.close()
+        return self._send_now(target, body, headers)
+
+    def _send_now(
+        self, target: str, body: bytes | None, headers: dict[str, str]
+    ) -> http.client.HTTPResponse:
+        if self._connection.sock is None:
+            self._connection.connect()
+        self._connection.sock.settimeout(self._timeout)
+        self._connection.request("GET" if body is None else "POST", target, body, headers)
+        return self._connection.getresponse()
+
+    def _read(self, response: http.client.HTTPResponse) -> bytes:
+        data = bytearray()
+        while chunk := response.read(_CHUNK):
+            data += chunk
+            if len(data) > self._most_bytes:
+                raise EngineError(
+                    f"{self.address} answered more than {self._most_bytes / 1e6:g} MB: "
+                    "ask for fewer results, or for fewer of their fields"
+                )
+        if response.length:
+            raise ConnectionError
+        return bytes(data)
+
+    def _reason(self, error: Exception) -> EngineError:
+        """The same failure, in words that hold nothing of what was sent."""
+        host = str(self.address)
+        match error:
+            case EngineError():
+                return error
+            case TimeoutError():
+                return EngineError(f"{host} did not answer in time: try later, or raise timeout")
+            case socket.gaierror():
+                return EngineError(f"{host} could not be found: check the name and your network")
+            case ssl.SSLCertVerificationError():
+                return EngineError(
+                    f"the certificate of {host} could not be verified ({error.verify_message}): "
+                    "nothing was sent"
+                )
+            case ssl.SSLEOFError() | ssl.SSLZeroReturnError():
+                return MayPass(f"{host} closed the connection")
+            case ssl.SSLError():
+                return EngineError(
+                    f"{host} made no secure connection: if it is on this machine, is it http://?"
+                )
+            case ConnectionRefusedError():
+                return MayPass(f"{host} refused the connection: is the server running there?")
+            case http.client.IncompleteRead() | ConnectionError():
+                return MayPass(f"{host} closed the connection before its answer was complete")
+            case OSError():
+                return MayPass(f"{host} could not be reached: check your network")
+            case http.client.HTTPException():
+                return EngineError(f"{host} did not answer in HTTP: check the port")
+        return EngineError(f"asking {host} failed ({type(error).__name__})")
+
+
+class _Response(http.client.HTTPResponse):
+    """A response that must be complete within its socket's timeout."""
+
+    def __init__(self, sock: socket.socket, *args: Any, **named: Any) -> None:
+        super().__init__(sock, *args, **named)
+        self.fp = io.BufferedReader(_Timed(sock, self.fp.detach()))
+
+
+class _Timed(io.RawIOBase):
+    """The bytes of a socket up to a moment, so that a server that drips cannot hold us longer."""
+
+    def __init__(self, sock: socket.socket, raw: io.RawIOBase) -> None:
+        self._sock, self._raw = sock, raw
+        self._until = time.monotonic() + (sock.gettimeout() or 0.0)
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read what is there, if it comes in time."""
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._sock.settimeout(left)
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        """Let go of the socket."""
+        self._raw.close()
+        super().close()
+
+
+def _connection(address: Address) -> http.client.HTTPConnection:
+    where = (address.host, address.port)
+    connection = (
+        http.client.HTTPSConnection(
+            *where, timeout=CONNECT_TIMEOUT, context=ssl.create_default_context()
+        )
+        if address.secure
+        else http.client.HTTPConnection(*where, timeout=CONNECT_TIMEOUT)
+    )
+    connection.response_class = _Response
+    return connection
+
+
+def _check_clear_text(address: Address, secret: bool) -> None:
+    if address.secure or not address.remote:
+        return
+    if secret:
+        raise UsageError(f"credentials for {address} would travel in clear: use https://")
+    warnings.warn(
+        f"queries to {address} travel in clear, for everyone on the way to read: use https:// "
+        "where the server has it",
+        PrivacyWarning,
+        stacklevel=4,
+    )
+
+
+def _check_header(name: str, value: str) -> None:
+    if not _HEADER_NAME.fullmatch(name):
+        raise UsageError("the name of a header may hold letters, digits and '-' only")
+    if not _HEADER_VALUE.fullmatch(value):
+        raise UsageError(
+            f"the header {name} holds a line break or a sign outside ASCII: check its value"
+        )

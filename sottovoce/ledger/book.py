@@ -1,0 +1,270 @@
+"""The ledger inside one transaction: a chain of records that can only grow.
+
+Each record carries a keyed hash over itself and the one before it, and the running totals of its
+text and its promise. A decision about a budget thus reads a few records, whose hashes it checks,
+however long the ledger is; ``check`` goes through all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import astuple, dataclass, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from sottovoce.ledger.entries import Budget, Entry, Record, Spent
+from sottovoce.ledger.errors import DamagedLedgerError
+from sottovoce.ledger.key import Key
+from sottovoce.ledger.schema import CREATE_GUARDS, DROP_GUARDS
+
+_FIELDS = [field.name for field in fields(Record)]
+_SELECT = f"SELECT {', '.join(_FIELDS)} FROM records"  # noqa: S608 - names of our own
+_INSERT = f"INSERT INTO records VALUES ({', '.join('?' * len(_FIELDS))})"  # noqa: S608 - no values
+
+
+class Remembered(NamedTuple):
+    """Variants that went out before, and the record that counted them."""
+
+    record: Record
+    variants: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _State:
+    """How long the chain is, where it ends, and the budgets: the one row that changes."""
+
+    records: int = 0
+    head: str = ""
+    per_text: float | None = None
+    total: float | None = None
+
+
+class Book:
+    """What may be read and appended; it opens only if its end is sound."""
+
+    def __init__(self, connection: sqlite3.Connection, key: Key, folder: Path) -> None:
+        self._connection, self._key, self._folder = connection, key, folder
+        self._state = self._read_state()
+        last = self._last("")
+        end = (last.number, last.link) if last else (0, "")
+        if end != (self._state.records, self._state.head):
+            raise self._damaged("its last record is not the one that was written last")
+
+    @staticmethod
+    def begin(connection: sqlite3.Connection, key: Key) -> None:
+        """Write the state of an empty ledger."""
+        state = astuple(_State())
+        connection.execute(
+            "INSERT INTO state VALUES (1, ?, ?, ?, ?, ?)", (*state, key.seal("state", *state))
+        )
+
+    # Budgets
+
+    @property
+    def budget(self) -> Budget:
+        """The limits in force."""
+        return Budget(self._state.per_text, self._state.total)
+
+    def set_budget(self, budget: Budget) -> None:
+        """Change the limits; what was spent stays spent."""
+        per_text, total = _real(budget.per_text), _real(budget.total)
+        self._write_state(replace(self._state, per_text=per_text, total=total))
+
+    # Reading
+
+    def totals(self, text: str, promise: str) -> tuple[float | None, float | None]:
+        """What was spent under a promise, on this text and in all; None: nothing bounds it."""
+        return self._totals(self._key.of_text(text), promise)
+
+    def spent(self, text: str | None) -> list[Spent]:
+        """The totals of every promise, on one text or in all."""
+        where, values = self._about(text)
+        column = "total" if text is None else "text_total"
+        limit = self.budget.total if text is None else self.budget.per_text
+        rows = self._connection.execute(
+            f"SELECT notion, metric, space, {column}, sent, lines, free, clear "  # noqa: S608
+            "FROM records JOIN (SELECT min(number) AS first, max(number) AS last, "
+            "sum(releases) AS sent, count(*) AS lines, sum(spent IS NULL) AS free, "
+            "sum(CASE WHEN repeats IS NULL THEN in_clear ELSE 0 END) AS clear "
+            f"FROM records {where} GROUP BY promise) ON number = last ORDER BY first",
+            values,
+        )
+        return [
+            Spent(notion, metric, space, nats, sent, lines, free, clear, left(limit, nats))
+            for notion, metric, space, nats, sent, lines, free, clear in rows
+        ]
+
+    def records(self, text: str | None, limit: int) -> list[Record]:
+        """The latest records, on one text or in all, newest first."""
+        where, values = self._about(text)
+        found = self._connection.execute(
+            f"{_SELECT} {where} ORDER BY number DESC LIMIT ?", (*values, limit)
+        )
+        return [Record(*row) for row in found]
+
+    def remembered(self, text: str, request: str) -> Remembered | None:
+        """The variants that were released for this text and request."""
+        row = self._connection.execute(
+            "SELECT request, record, variants, seal FROM remembered WHERE request = ?",
+            (self._key.of_request(text, request),),
+        ).fetchone()
+        return None if row is None else self._opened(*row)
+
+    def check(self) -> int:
+        """Go through everything; the number of records, or what is wrong."""
+        if self._connection.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
+            raise self._damaged("the database is not sound")
+        link, count = "", 0
+        for count, row in enumerate(self._connection.execute(f"{_SELECT} ORDER BY number"), 1):
+            record = Record(*row)
+            if record.number != count or record.link != self._link(record, link):
+                raise self._damaged(f"record {count} was changed or removed")
+            link = record.link
+        for row in self._connection.execute("SELECT * FROM remembered"):
+            self._opened(*row)
+        return count
+
+    # Writing
+
+    def append(self, entry: Entry) -> Record:
+        """Write down a release."""
+        return self._append(
+            Record(
+                number=0,
+                time="",
+                text=self._key.of_text(entry.text),
+                mechanism=entry.mechanism,
+                space=entry.space,
+                space_sha256=entry.space_sha256,
+                release=entry.release,
+                variants=len(entry.variants),
+                notion=entry.guarantee.notion,
+                metric=entry.guarantee.metric,
+                epsilon=_real(entry.guarantee.epsilon),
+                releases=entry.releases,
+                protected=entry.protected,
+                in_clear=entry.in_clear,
+                unknown=entry.unknown,
+                spent=_real(entry.spent),
+                destination=entry.destination,
+                repeats=None,
+                promise=str(entry.promise),
+                text_total=None,
+                total=None,
+                link="",
+            )
+        )
+
+    def append_again(self, earlier: Record, destination: str) -> Record:
+        """Write down that the variants of an earlier record go out once more, at no cost."""
+        return self._append(
+            replace(earlier, releases=0, spent=0.0, destination=destination, repeats=earlier.number)
+        )
+
+    def remember(self, entry: Entry, request: str, record: Record) -> None:
+        """Keep the variants, which are about to be known anyway, for the same request."""
+        row = (
+            self._key.of_request(entry.text, request),
+            record.number,
+            json.dumps(entry.variants),
+        )
+        self._connection.execute(
+            "INSERT INTO remembered VALUES (?, ?, ?, ?)", (*row, self._key.seal("remembered", *row))
+        )
+
+    def forget(self) -> None:
+        """Remove every record and all remembered variants; the budgets stay."""
+        for statement in DROP_GUARDS:
+            self._connection.execute(statement)
+        self._connection.execute("DELETE FROM records")
+        self._connection.execute("DELETE FROM remembered")
+        for statement in CREATE_GUARDS:
+            self._connection.execute(statement)
+        self._write_state(replace(self._state, records=0, head=""))
+
+    # Inside
+
+    def _about(self, text: str | None) -> tuple[str, tuple[str, ...]]:
+        return ("", ()) if text is None else ("WHERE text = ?", (self._key.of_text(text),))
+
+    def _totals(self, text_hash: str, promise: str) -> tuple[float | None, float | None]:
+        of_text = self._last("WHERE text = ? AND promise = ?", text_hash, promise)
+        of_all = self._last("WHERE promise = ?", promise)
+        return (of_text.text_total if of_text else 0.0), (of_all.total if of_all else 0.0)
+
+    def _last(self, where: str, *values: object) -> Record | None:
+        """The latest record that fits; its hash is checked."""
+        row = self._connection.execute(
+            f"{_SELECT} {where} ORDER BY number DESC LIMIT 1", values
+        ).fetchone()
+        return None if row is None else self._checked(Record(*row))
+
+    def _checked(self, record: Record) -> Record:
+        before = self._connection.execute(
+            "SELECT link FROM records WHERE number = ?", (record.number - 1,)
+        ).fetchone()
+        if record.link != self._link(record, before[0] if before else ""):
+            raise self._damaged(f"record {record.number} was changed, or one before it removed")
+        return record
+
+    def _link(self, record: Record, before: str) -> str:
+        return self._key.seal("record", before, *[*vars(record).values()][:-1])
+
+    def _append(self, draft: Record) -> Record:
+        """Give a record its number, time, totals and place in the chain."""
+        of_text, of_all = self._totals(draft.text, draft.promise)
+        record = replace(
+            draft,
+            number=self._state.records + 1,
+            time=datetime.now(UTC).isoformat(timespec="microseconds"),
+            text_total=_sum(of_text, draft.spent),
+            total=_sum(of_all, draft.spent),
+        )
+        record = replace(record, link=self._link(record, self._state.head))
+        self._connection.execute(_INSERT, tuple(vars(record).values()))
+        self._write_state(replace(self._state, records=record.number, head=record.link))
+        return record
+
+    def _opened(self, request: str, number: int, variants: str, seal: str) -> Remembered:
+        if seal != self._key.seal("remembered", request, number, variants):
+            raise self._damaged("remembered variants were changed")
+        record = self._last("WHERE number = ?", number)
+        if record is None:
+            raise self._damaged(f"record {number} was removed")
+        return Remembered(record, tuple(json.loads(variants)))
+
+    def _read_state(self) -> _State:
+        row = self._connection.execute(
+            "SELECT records, head, per_text, total, seal FROM state"
+        ).fetchone()
+        if row is None or row[-1] != self._key.seal("state", *row[:-1]):
+            raise self._damaged("its state was changed, or the key is that of another ledger")
+        return _State(*row[:-1])
+
+    def _write_state(self, state: _State) -> None:
+        self._connection.execute(
+            "UPDATE state SET records = ?, head = ?, per_text = ?, total = ?, seal = ?",
+            (*astuple(state), self._key.seal("state", *astuple(state))),
+        )
+        self._state = state
+
+    def _damaged(self, problem: str) -> DamagedLedgerError:
+        return DamagedLedgerError(self._folder, problem)
+
+
+def left(limit: float | None, spent: float | None) -> float | None:
+    """What remains of a budget; None where there is none."""
+    if limit is None:
+        return None
+    return 0.0 if spent is None else max(0.0, limit - spent)
+
+
+def _real(number: float | None) -> float | None:
+    """The number as the database gives it back: hashes must not depend on 10 or 10.0."""
+    return None if number is None else float(number)
+
+
+def _sum(before: float | None, more: float | None) -> float | None:
+    return None if before is None or more is None else before + more

@@ -1,0 +1,260 @@
+"""What goes into the ledger and what comes out of it, as data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sottovoce.errors import UsageError
+from sottovoce.guarantees import Guarantee, Notion
+
+if TYPE_CHECKING:
+    from sottovoce.obfuscation import Obfuscation, Obfuscator
+
+
+class Promise(NamedTuple):
+    """Releases under the same promise add up; those under different promises never do.
+
+    Euclidean distance in one space is another metric than in the next, so the space belongs to a
+    metric promise.
+    """
+
+    notion: Notion
+    metric: str | None = None
+    space_sha256: str | None = None
+
+    @classmethod
+    def of(cls, guarantee: Guarantee, space_sha256: str | None) -> Promise:
+        """The promise that a guarantee makes on a space."""
+        metric = guarantee.notion == "metric"
+        return cls(guarantee.notion, guarantee.metric, space_sha256 if metric else None)
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, self))
+
+
+def unit(notion: Notion, metric: str | None) -> str:
+    """What nats are counted for under a notion, in words."""
+    if notion == "metric":
+        return f"per unit of {metric} distance"
+    return "per word, inside its group" if notion == "group" else "per word"
+
+
+@dataclass(frozen=True, repr=False)
+class Entry:
+    """A release about to happen. ``text`` and ``variants`` are not written down.
+
+    mechanism, release, space, space_sha256
+        How the variants were drawn: the mechanism's spec, the strategy, the space if there is one.
+    guarantee, releases
+        What one release promises, and how many there are: n for ``independent``, 1 for ``once``,
+        0 if no word needed protection.
+    protected, in_clear, unknown
+        How many words the guarantee covers, how many stay as they are, and how many the space
+        lacks (replaced by uniform draws, or left out).
+    destination
+        Who gets the variants: the name of an engine.
+    """
+
+    text: str
+    variants: tuple[str, ...]
+    mechanism: str
+    release: str
+    guarantee: Guarantee
+    releases: int
+    destination: str
+    space: str | None = None
+    space_sha256: str | None = None
+    protected: int = 0
+    in_clear: int = 0
+    unknown: int = 0
+
+    def __post_init__(self) -> None:
+        counts = (self.releases, self.protected, self.in_clear, self.unknown)
+        if any(type(count) is not int or count < 0 for count in counts):
+            raise UsageError("releases and words are counted in whole numbers from 0")
+        names = (self.mechanism, self.release, self.destination, self.space or "")
+        if not all(name.isprintable() for name in names):
+            raise UsageError("names of mechanisms, spaces and destinations are one printable line")
+        if self.spent == math.inf:
+            raise UsageError("the cost is too large to be counted: use a smaller epsilon")
+
+    @classmethod
+    def of(cls, result: Obfuscation, obfuscator: Obfuscator, destination: str) -> Entry:
+        """The entry for a result of this obfuscator."""
+        from sottovoce.mechanisms.base import WordMechanism
+
+        mechanism = obfuscator.mechanism
+        space = getattr(mechanism, "space", None)
+        if isinstance(mechanism, WordMechanism):
+            counts = obfuscator.pipeline.prepare(result.text, mechanism.space).counts
+            protected, in_clear = counts.known, counts.kept
+            unknown = counts.uniform + counts.dropped
+        else:
+            protected, in_clear = int(bool(result.variants)), len(result.kept)
+            unknown = len(result.unknown)
+        several = 1 if result.release == "once" else len(result.variants)
+        return cls(
+            text=result.text,
+            variants=result.variants,
+            mechanism=result.mechanism,
+            release=result.release,
+            guarantee=result.guarantee,
+            releases=0 if result.spent == 0 else several,
+            destination=destination,
+            space=None if space is None else space.name,
+            space_sha256=None if space is None else space.sha256,
+            protected=protected,
+            in_clear=in_clear,
+            unknown=unknown,
+        )
+
+    @property
+    def promise(self) -> Promise:
+        """What the release is counted with."""
+        return Promise.of(self.guarantee, self.space_sha256)
+
+    @property
+    def spent(self) -> float | None:
+        """Nats per unit of the metric; None: nothing bounds it."""
+        if not self.releases:
+            return 0.0
+        epsilon = self.guarantee.epsilon
+        return None if epsilon is None else epsilon * self.releases
+
+    def __repr__(self) -> str:
+        return f"Entry({self.mechanism}, {len(self.variants)} variants, spent={self.spent})"
+
+
+def request_key(obfuscator: Obfuscator) -> str:
+    """What must be equal, besides the text, for remembered variants to be the answer again.
+
+    Mechanism, space and output vocabulary, number of variants, release and pipeline. It may hold
+    words of the keep list: the ledger stores its keyed hash only.
+    """
+    space = getattr(obfuscator.mechanism, "space", None)
+    pipeline = obfuscator.pipeline
+    parts = {
+        "mechanism": obfuscator.mechanism.spec,
+        "space": None if space is None else space.sha256,
+        "output": None if space is None else hashlib.sha256(space.output.ids.tobytes()).hexdigest(),
+        "n": obfuscator.n,
+        "release": obfuscator.release,
+        "pipeline": {**asdict(pipeline), "keep": sorted(pipeline.keep)},
+    }
+    return json.dumps(parts, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of the ledger, never changed. ``text`` is a keyed hash; totals include the line.
+
+    ``spent`` and totals are nats per unit of the metric; None: nothing bounds them. ``repeats`` is
+    the number of the record whose variants were sent again, at no further cost.
+    """
+
+    number: int
+    time: str
+    text: str
+    mechanism: str
+    space: str | None
+    space_sha256: str | None
+    release: str
+    variants: int
+    notion: Notion
+    metric: str | None
+    epsilon: float | None
+    releases: int
+    protected: int
+    in_clear: int
+    unknown: int
+    spent: float | None
+    destination: str
+    repeats: int | None
+    promise: str
+    text_total: float | None
+    total: float | None
+    link: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The most that may be spent under each promise, in nats per unit; None: no limit."""
+
+    per_text: float | None = None
+    total: float | None = None
+
+    def __post_init__(self) -> None:
+        for limit in (self.per_text, self.total):
+            if limit is not None and not (math.isfinite(limit) and limit >= 0):
+                raise UsageError(
+                    "a budget is a number of nats from 0; to have none, say 'sottovoce ledger "
+                    "budget --none', or None in Python"
+                )
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, repr=False)
+class Receipt:
+    """A release that has been counted. ``variants`` are what may be sent now, and nothing else.
+
+    For a remembered release these are the earlier ones. ``left_for_text`` and ``left_in_total``
+    are None where there is no budget.
+    """
+
+    record: Record
+    variants: tuple[str, ...]
+    left_for_text: float | None
+    left_in_total: float | None
+
+    @property
+    def recalled(self) -> bool:
+        """Whether these variants had been released before."""
+        return self.record.repeats is not None
+
+    def __repr__(self) -> str:
+        return f"Receipt({self.record.number}, spent={self.record.spent})"
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What was spent under one promise, on one text or in all.
+
+    nats
+        Per unit of the metric; None: nothing bounds it.
+    releases, records, unbounded
+        How many releases, in how many records, how many of these without a bound.
+    in_clear
+        Words sent as they were, which no epsilon covers.
+    left
+        Of the budget; None if there is none.
+    """
+
+    notion: Notion
+    metric: str | None
+    space: str | None
+    nats: float | None
+    releases: int
+    records: int
+    unbounded: int
+    in_clear: int
+    left: float | None
+
+    @property
+    def unit(self) -> str:
+        """What its nats are counted for."""
+        return unit(self.notion, self.metric)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)

@@ -1,0 +1,166 @@
+"""Ledger: count first, then send."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sottovoce.errors import UsageError
+from sottovoce.ledger import database
+from sottovoce.ledger.book import Book, left
+from sottovoce.ledger.entries import Budget, Entry, Promise, Receipt, Record, Spent, unit
+from sottovoce.ledger.errors import BudgetError
+from sottovoce.paths import ledger_folder
+
+WAIT = 5.0
+"""Seconds to wait for another process that is writing."""
+ROUNDING = 1e-9
+"""Share of a budget by which sums of floats may miss it: three times 0.1 is within 0.3."""
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What has been released, what it cost, what is left, in a folder private to the user.
+
+    Every call is one transaction, complete and on disk when it returns, alone among all processes
+    if it writes. Whatever fails raises, and then nothing may be sent.
+    """
+
+    folder: Path
+    wait: float = WAIT
+
+    @classmethod
+    def open(cls, folder: Path | None = None, *, create: bool = True, wait: float = WAIT) -> Ledger:
+        """Open the user's ledger, or that in ``folder``, and make it if there is none.
+
+        ``wait`` is how many seconds to wait for another process that is writing.
+        """
+        ledger = cls(ledger_folder() if folder is None else Path(folder), wait)
+        if create and not database.exists(ledger.folder):
+            database.create(ledger.folder)
+        with ledger._book():
+            return ledger
+
+    # Before something is sent
+
+    def charge(self, entry: Entry, *, remember: str | None = None) -> Receipt:
+        """Count a release before it happens; raise ``BudgetError`` if it costs too much.
+
+        Send the receipt's variants. With ``remember`` (see :func:`request_key`) they are kept in
+        the same step; if another process has just kept some for the same text, the receipt has
+        those, and this release costs nothing.
+        """
+        with self._book(write=True) as book:
+            if remember is not None and (known := book.remembered(entry.text, remember)):
+                again = book.append_again(known.record, entry.destination)
+                return _receipt(again, known.variants, book.budget)
+            _refuse_overspending(entry, book)
+            record = book.append(entry)
+            if remember is not None:
+                book.remember(entry, remember, record)
+            return _receipt(record, entry.variants, book.budget)
+
+    def recall(self, text: str, remember: str, *, destination: str) -> Receipt | None:
+        """Count that remembered variants are sent again, which costs nothing; None: there are none.
+
+        ``remember`` is what they were charged with.
+        """
+        with self._book(write=True) as book:
+            known = book.remembered(text, remember)
+            if known is None:
+                return None
+            again = book.append_again(known.record, destination)
+            return _receipt(again, known.variants, book.budget)
+
+    # Looking
+
+    def spent(self, text: str | None = None) -> list[Spent]:
+        """What was spent on a text, or in all, under each promise: never summed over promises."""
+        with self._book() as book:
+            return book.spent(text)
+
+    def remaining(self, text: str, promise: Promise) -> float:
+        """The most that one more release of a text may cost; infinite without a budget."""
+        with self._book() as book:
+            limits = (book.budget.per_text, book.budget.total)
+            lefts = map(left, limits, book.totals(text, str(promise)))
+            return min((each for each in lefts if each is not None), default=math.inf)
+
+    def entries(self, limit: int = 20, *, text: str | None = None) -> list[Record]:
+        """The latest records, newest first."""
+        if limit < 0:
+            raise UsageError("the number of records to show cannot be negative")
+        with self._book() as book:
+            return book.records(text, limit)
+
+    def check(self) -> int:
+        """Go through the whole ledger; the number of records, or ``DamagedLedgerError``."""
+        with self._book() as book:
+            return book.check()
+
+    # Changing
+
+    def budget(self) -> Budget:
+        """The limits in force."""
+        with self._book() as book:
+            return book.budget
+
+    def set_budget(self, per_text: float | None, total: float | None) -> None:
+        """Limit what may be spent under each promise, in nats per unit; None for no limit."""
+        wanted = Budget(per_text, total)
+        with self._book(write=True) as book:
+            book.set_budget(wanted)
+
+    def reset(self) -> None:
+        """Forget what was spent and remembered, which does not unsay it; the budgets stay."""
+        with self._book(write=True) as book:
+            book.forget()
+
+    @staticmethod
+    def set_aside(folder: Path | None = None) -> Path:
+        """Rename a damaged ledger, so that the next ``open`` makes a new one; where it is now."""
+        return database.set_aside(ledger_folder() if folder is None else Path(folder))
+
+    @contextmanager
+    def _book(self, *, write: bool = False) -> Iterator[Book]:
+        with database.transaction(self.folder, write=write, wait=self.wait) as (connection, key):
+            yield Book(connection, key, self.folder)
+
+
+def _receipt(record: Record, variants: tuple[str, ...], budget: Budget) -> Receipt:
+    return Receipt(
+        record,
+        variants,
+        left_for_text=left(budget.per_text, record.text_total),
+        left_in_total=left(budget.total, record.total),
+    )
+
+
+def _refuse_overspending(entry: Entry, book: Book) -> None:
+    cost, budget = entry.spent, book.budget
+    if cost == 0 or budget == Budget():
+        return
+    if cost is None:
+        raise BudgetError(
+            "there is a budget, and nothing bounds what this release would cost: use a mechanism "
+            "with a guarantee (see 'sottovoce mechanisms'), or remove the budget with 'sottovoce "
+            "ledger budget --none'"
+        )
+    limits = (("for each text", budget.per_text), ("in total", budget.total))
+    totals = book.totals(entry.text, str(entry.promise))
+    for (name, limit), before in zip(limits, totals, strict=True):
+        spent = math.inf if before is None else before
+        if limit is not None and spent + cost > limit * (1 + ROUNDING):
+            rest = max(0.0, limit - spent)
+            raise BudgetError(
+                f"this release would cost {cost:g} nats {unit(*entry.promise[:2])}, but of the "
+                f"budget of {limit:g} {name} {spent:g} are spent and {rest:g} are left: ask for "
+                "fewer variants, release 'once' or a smaller epsilon, or raise the budget with "
+                "'sottovoce ledger budget'",
+                cost=cost,
+                spent=spent,
+                left=rest,
+            )

@@ -1,0 +1,57 @@
+"""What tests of the ledger and the processes that they start have in common."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from sottovoce.guarantees import Guarantee
+from sottovoce.ledger import Entry
+
+SECRET = "melanoma"
+KEPT = ("winter", "gift")
+
+
+def entry(variants=KEPT, releases=2):
+    promise = Guarantee("metric", 1.0, "euclidean")
+    return Entry(SECRET, variants, "cmp:epsilon=1", "independent", promise, releases, "bm25")
+
+
+def nats(ledger):
+    return sum(each.nats for each in ledger.spent())
+
+
+@contextmanager
+def opened(ledger):
+    """The database as any other program would open it."""
+    with closing(sqlite3.connect(ledger.folder / "ledger.db")) as connection, connection:
+        yield connection
+
+
+def send(line, sent):
+    """Stand in for the network: what is in this file has left."""
+    with sent.open("a") as file:
+        file.write(line + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def start(code, *arguments):
+    """Run code in a process of its own; it can import this file."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+    )
+
+
+def finish(process):
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return out

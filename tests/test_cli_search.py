@@ -1,0 +1,113 @@
+"""``sottovoce search`` as a person, and a program, sees it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from sottovoce.spaces.sources import spaces_folder
+
+QUERY = "treatment for skin cancer"
+
+
+@pytest.fixture
+def run(default_space, tmp_path):
+    """Run the command with the real default space and a ledger of its own."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "spaces").symlink_to(spaces_folder())
+
+    def call(*arguments, **variables):
+        environment = {**os.environ, "SOTTOVOCE_HOME": str(home), "COLUMNS": "100", **variables}
+        return subprocess.run(
+            [sys.executable, "-m", "sottovoce", "search", *arguments],
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=120,
+            check=False,
+        )
+
+    return call
+
+
+def test_a_search_shows_what_stayed_what_was_sent_what_was_found_and_what_it_cost(run):
+    done = run(QUERY, "--rerank", "light")
+    assert done.returncode == 0, done.stderr
+    parts = [done.stdout.index(part) for part in ("Stayed here", "Sent", "Found", "Cost")]
+    assert parts == sorted(parts)
+    assert "20 queries to bm25" in done.stdout
+    assert "15 nats per unit of euclidean distance, cmp:epsilon=15, once" in done.stdout
+    assert "metric privacy with epsilon 15" in done.stdout
+    assert " 10  " in done.stdout
+    assert "re-ranked here, light" in done.stdout
+
+
+def test_json_for_programs(run):
+    done = run(QUERY, "--json", "-n", "5", "--top", "3", "--rerank", "light", "--seed", "3")
+    said = json.loads(done.stdout)
+    wanted = {"query", "sent", "hits", "pool", "guarantee", "spent"}
+    assert wanted <= set(said)
+    assert said["query"] == QUERY
+    assert len(said["sent"]) <= 5
+    assert [hit["rank"] for hit in said["hits"]] == [1, 2, 3]
+    assert {"doc_id", "rank", "score", "title", "snippet"} <= set(said["hits"][0])
+    assert said["seeded"]
+    again = run(QUERY, "--json", "-n", "5", "--top", "3", "--rerank", "light", "--seed", "3")
+    assert json.loads(again.stdout)["sent"] == said["sent"]
+
+
+def test_searches_add_up_in_the_ledger_and_remembered_ones_do_not(run):
+    first = run(QUERY, "--release", "remembered", "--json", "--rerank", "none")
+    again = run(QUERY.upper(), "--release", "remembered", "--json", "--rerank", "none")
+    one, two = json.loads(first.stdout), json.loads(again.stdout)
+    assert one["sent"] == two["sent"]
+    assert (one["spent"], two["spent"]) == (15, 0)
+    assert two["recalled"]
+    third = run(QUERY, "--rerank", "none")
+    assert "on this query so far 30 nats" in " ".join(third.stdout.split())
+
+
+@pytest.mark.parametrize("engine", ["tfidf", "dense:light"])
+def test_other_engines_on_this_machine(run, engine):
+    done = run(QUERY, "--engine", engine, "--rerank", "light", "--no-ledger", "--json")
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["hits"]) == 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["  "], 2, "give something to search for"),
+        (["x", "--engine", "bm52"], 2, "did you mean"),
+        (["x", "--collection", "nowhere"], 2, "use demo, a folder"),
+        (["x", "--engine", "http:nowhere.toml"], 2, "cannot read the engine's file"),
+        (["x", "-m", "cnp"], 2, "did you mean cmp"),
+        (["x", "-m", "santext", "--release", "once"], 2, "use 'independent'"),
+        (["x", "--rerank", "bm52"], 2, "bm25"),
+        (["x", "-n", "0"], 2, "at least one variant"),
+        (["x", "--space", "nowhere"], 2, "no word space"),
+    ],
+)
+def test_wrong_use_says_what_to_do(run, arguments, code, says):
+    done = run(*arguments)
+    assert done.returncode == code
+    assert says in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
+def test_an_engine_that_is_down_is_a_clear_error(run, tmp_path):
+    file = tmp_path / "engine.toml"
+    file.write_text(
+        'name = "nobody"\nurl = "http://127.0.0.1:9/search?q={query}"\n'
+        'results = "results"\nid = "id"\nretries = 0\n'
+    )
+    done = run("secretword cancer", "--engine", f"http:{file}", "-n", "2", "--rerank", "none")
+    assert done.returncode == 1
+    assert "127.0.0.1" in done.stderr
+    assert "secretword" not in done.stderr
+    assert not done.stdout

@@ -1,0 +1,249 @@
+"""The protocol: obfuscate, count, send, pool, re-rank; and when nothing may leave."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sottovoce import Obfuscator, mechanism
+from sottovoce.collections import load_collection
+from sottovoce.engines.base import Hit
+from sottovoce.engines.bm25 import BM25
+from sottovoce.errors import PrivacyWarning, SottovoceError, UsageError
+from sottovoce.ledger import BudgetError, Ledger
+from sottovoce.mechanisms.cmp import CMP
+from sottovoce.private_search import PrivateSearch
+from sottovoce.reranking import load_reranker
+
+QUERY = "treatment for skin cancer"
+
+
+class Stranger:
+    """A remote engine that keeps what it hears."""
+
+    name, remote, pause, most_queries = "a stranger", True, 0.0, None
+
+    def __init__(self):
+        self.heard = []
+
+    def search(self, queries, depth):
+        self.heard += queries
+        return [
+            [Hit("x", 2.0, "A title", "a snippet on cancer"), Hit(query, 1.0, query)][:depth]
+            for query in queries
+        ]
+
+
+@pytest.fixture(scope="module")
+def demo_engine():
+    return BM25(load_collection("demo").documents)
+
+
+@pytest.fixture(scope="module")
+def light():
+    return load_reranker("light")
+
+
+@pytest.fixture
+def cmp(default_space):
+    return mechanism("cmp", space=default_space, epsilon=15)
+
+
+def test_the_answer_is_found_without_sending_the_question(cmp, demo_engine, light):
+    found = []
+    for seed in range(5):
+        search = PrivateSearch(Obfuscator(cmp, n=20, release="once", rng=seed), demo_engine, light)
+        result = search.search(QUERY)
+        assert len(result.hits) == 10
+        assert [hit.rank for hit in result.hits] == list(range(1, 11))
+        scores = [hit.score for hit in result.hits]
+        assert scores == sorted(scores, reverse=True)
+        assert result.spent == 15
+        assert 0 < len(result.sent) <= 20
+        assert result.pool > 100
+        assert all(hit.snippet and hit.title for hit in result.hits)
+        assert all(0 <= number < len(result.sent) for hit in result.hits for number in hit.found_by)
+        assert result.words == 4
+        assert result.seeded
+        found.append("melanoma" in " ".join(hit.title.lower() for hit in result.hits))
+    assert sum(found) >= 3
+
+
+def test_hits_say_which_queries_found_them(cmp, light):
+    engine = Stranger()
+    result = PrivateSearch(Obfuscator(cmp, n=5), engine, light).search(QUERY)
+    assert sorted(engine.heard) == sorted(result.sent)
+    both = {hit.doc_id: hit.found_by for hit in result.hits}
+    assert both["x"] == tuple(range(len(result.sent)))
+    for number, query in enumerate(result.sent):
+        if query in both:
+            assert both[query] == (number,)
+
+
+def test_words_said_aloud_are_counted(default_space, demo_engine, light):
+    loud = Obfuscator(mechanism("cmp", space=default_space, epsilon=1000), n=1, rng=1)
+    assert PrivateSearch(loud, demo_engine, light).search(QUERY).said_aloud == 4
+    quiet = Obfuscator(mechanism("cmp", space=default_space, epsilon=1), n=1, rng=1)
+    assert PrivateSearch(quiet, demo_engine, light).search(QUERY).said_aloud == 0
+
+
+def test_a_seed_gives_the_same_search(cmp, demo_engine, light):
+    def run():
+        return PrivateSearch(Obfuscator(cmp, n=10, rng=3), demo_engine, light).search(QUERY)
+
+    assert run().to_dict() == run().to_dict()
+
+
+def test_a_seeded_search_of_a_stranger_is_warned_about(cmp, light):
+    with pytest.warns(PrivacyWarning, match="protects nobody"):
+        PrivateSearch(Obfuscator(cmp, rng=1), Stranger(), light)
+
+
+# When nothing may leave
+
+
+class Breaks(CMP):
+    def draw(self, ids, draws):
+        raise ValueError(f"{self.space.words(ids)} cannot be drawn")
+
+
+def test_nothing_leaves_if_the_mechanism_fails(default_space, light):
+    engine = Stranger()
+    search = PrivateSearch(Obfuscator(Breaks(default_space, 10.0), n=5), engine, light)
+    with pytest.raises(SottovoceError, match="nothing of them was released") as caught:
+        search.search(QUERY)
+    assert "cancer" not in repr(caught.value)
+    assert not engine.heard
+
+
+def test_nothing_leaves_if_a_word_must_be_known(cmp, light):
+    from sottovoce import TextPipeline
+
+    engine = Stranger()
+    search = PrivateSearch(
+        Obfuscator(cmp, n=5, pipeline=TextPipeline(unknown="error")), engine, light
+    )
+    with pytest.raises(SottovoceError):
+        search.search("xqzzy cancer")
+    assert not engine.heard
+
+
+def test_nothing_leaves_if_the_query_itself_came_out_and_that_is_forbidden(default_space, light):
+    engine = Stranger()
+    loud = Obfuscator(mechanism("cmp", space=default_space, epsilon=1000), n=3)
+    with pytest.raises(SottovoceError, match="is the query itself"):
+        PrivateSearch(loud, engine, light, original="refuse").search("Skin  Cancer")
+    assert not engine.heard
+    PrivateSearch(loud, engine, light).search("Skin  Cancer")
+    assert engine.heard == ["skin cancer"]
+
+
+def test_nothing_leaves_if_the_engine_takes_fewer_queries(cmp, light, tmp_path):
+    engine = Stranger()
+    engine.most_queries = 3
+    ledger = Ledger.open(tmp_path)
+    search = PrivateSearch(Obfuscator(cmp, n=20), engine, light, ledger=ledger)
+    with pytest.raises(UsageError, match="takes 3 queries"):
+        search.search(QUERY)
+    assert not engine.heard
+    assert not ledger.entries()  # and nothing was charged
+
+
+def test_the_ledger_counts_before_and_refuses_when_the_budget_is_spent(cmp, light, tmp_path):
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+    ledger.set_budget(per_text=30, total=None)
+    search = PrivateSearch(Obfuscator(cmp, n=4, release="once"), engine, light, ledger=ledger)
+    for _ in range(2):
+        search.search(QUERY)
+    sent = len(engine.heard)
+    with pytest.raises(BudgetError) as caught:
+        search.search("Treatment FOR  skin cancer")
+    assert "cancer" not in str(caught.value)
+    assert len(engine.heard) == sent
+    search.search("another question")
+    (spent,) = ledger.spent(QUERY)
+    assert spent.nats == 30
+
+
+def test_a_search_that_fails_underway_stays_counted(cmp, light, tmp_path):
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+    engine.search = lambda queries, depth: 1 / 0
+    search = PrivateSearch(Obfuscator(cmp, n=4), engine, light, ledger=ledger)
+    with pytest.raises(SottovoceError, match="ZeroDivisionError"):
+        search.search(QUERY)
+    (spent,) = ledger.spent()
+    assert spent.nats == 60
+
+
+def test_nothing_leaves_if_the_ledger_fails(cmp, light, tmp_path):
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+    for file in tmp_path.iterdir():
+        file.write_bytes(b"not a database at all" * 100)
+    with pytest.raises(SottovoceError):
+        PrivateSearch(Obfuscator(cmp, n=4), engine, light, ledger=ledger).search(QUERY)
+    assert not engine.heard
+
+
+def test_a_remembered_query_is_sent_as_before_and_costs_nothing(cmp, light, tmp_path):
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+    search = PrivateSearch(
+        Obfuscator(cmp, n=6, release="once"), engine, light, ledger=ledger, remember=True
+    )
+    first = search.search(QUERY)
+    again = search.search(f"  {QUERY.upper()} ")
+    assert again.sent == first.sent
+    assert (first.spent, again.spent) == (15, 0)
+    assert again.recalled
+    assert not first.recalled
+    assert any("asked before" in caveat for caveat in again.guarantee.caveats)
+    other = search.search("divorce lawyer")
+    assert other.sent != first.sent
+    (spent,) = ledger.spent(QUERY)
+    assert spent.nats == 15
+    with pytest.raises(UsageError, match="kept in the ledger"):
+        PrivateSearch(Obfuscator(cmp), engine, light, remember=True)
+
+
+# Odd queries
+
+
+@pytest.mark.parametrize("query", ["", "   ", "???", "xqzzy", "🙂 42", "лечение рака", "a" * 300])
+def test_odd_queries_have_a_defined_result(cmp, demo_engine, light, query):
+    result = PrivateSearch(Obfuscator(cmp, n=3, release="once"), demo_engine, light).search(query)
+    assert all("xqzzy" not in sent and "лечение" not in sent for sent in result.sent)
+    assert result.spent in (0, 15)
+
+
+def test_an_engine_that_finds_nothing_is_no_error(cmp, light):
+    engine = Stranger()
+    engine.search = lambda queries, depth: [[] for _ in queries]
+    result = PrivateSearch(Obfuscator(cmp, n=3), engine, light).search(QUERY)
+    assert result.hits == ()
+    assert result.pool == 0
+
+
+def test_depth_and_top_bound_what_is_looked_at(cmp, demo_engine, light):
+    search = PrivateSearch(Obfuscator(cmp, n=2, rng=1), demo_engine, light, depth=3)
+    result = search.search(QUERY, top=2)
+    assert result.pool <= 6
+    assert len(result.hits) == 2
+    with pytest.raises(UsageError, match="depth"):
+        PrivateSearch(Obfuscator(cmp), demo_engine, light, depth=0)
+
+
+def test_pooling_methods_change_the_pool_but_not_the_judge(cmp, demo_engine, light):
+    ranked = [
+        [
+            h.doc_id
+            for h in PrivateSearch(Obfuscator(cmp, n=8, rng=2), demo_engine, light, pooling=method)
+            .search(QUERY)
+            .hits
+        ]
+        for method in ("union", "rrf", "combsum")
+    ]
+    assert ranked[0] == ranked[1] == ranked[2]
+    unranked = PrivateSearch(
+        Obfuscator(cmp, n=8, rng=2), demo_engine, load_reranker("none"), pooling="rrf"
+    )
+    assert len(unranked.search(QUERY).hits) == 10
+    assert np.all(np.diff([hit.score for hit in unranked.search(QUERY).hits]) <= 0)
