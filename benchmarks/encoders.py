@@ -57,7 +57,7 @@ def reranking(names: Sequence[str], passages: list[str]) -> None:
     The light encoder remembers how words are cut, so a second pool of other passages is quicker.
     """
     print("\n| re-ranker | first pool | next pools | the same pool again |\n|---|---|---|---|")
-    fresh = {"light": LightEncoder, "strong": StrongEncoder}
+    fresh: dict[str, Callable[[], Encoder]] = {"light": LightEncoder, "strong": StrongEncoder}
     for name in names:
         encoders = [fresh[name]() for _ in range(2)]
         first = min(seconds(partial(scored, each, passages), 1) for each in encoders)

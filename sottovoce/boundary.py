@@ -62,19 +62,20 @@ class Boundary:
         if not order:
             return {}
         if self.engine.pause > 0:
-            answers = self._spaced(order, depth, progress or (lambda done, total: None))
+            answers = self._spaced(order, depth, progress)
         else:
             answers = self._ask(order, depth)
         return dict(zip(order, answers, strict=True))
 
-    def _spaced(self, queries: list[str], depth: int, progress: Progress) -> list[list[Hit]]:
+    def _spaced(self, queries: list[str], depth: int, progress: Progress | None) -> list[list[Hit]]:
         """One by one, with pauses that vary, so that no rhythm marks what belongs together."""
         answers = []
         for number, query in enumerate(queries):
             if number:
                 self._sleep(self.engine.pause * self._rng.uniform(1.0, 1.75))
             answers += self._ask([query], depth)
-            progress(number + 1, len(queries))
+            if progress is not None:
+                progress(number + 1, len(queries))
         return answers
 
     def _ask(self, queries: list[str], depth: int) -> list[list[Hit]]:

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sottovoce.encoders import load_encoder
-from sottovoce.encoders.sources import STRONG
 from sottovoce.encoders.strong import StrongEncoder, _folder
 from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.spaces.resources import STRONG
 from sottovoce.threads import set_threads
 
 SENTENCES = [

@@ -179,6 +179,7 @@ def _show_resource(resource: Resource, as_json: bool) -> None:
         "licence": resource.licence,
         "words": resource.words,
         "synsets": resource.synsets,
+        "dimension": resource.dimension,
         "packages": list(resource.packages),
         "folder": str(resource.folder) if state.installed else None,
         "disk_bytes": state.disk_bytes,
@@ -191,7 +192,8 @@ def _show_resource(resource: Resource, as_json: bool) -> None:
         facts
         | {
             "words": f"{resource.words:,}",
-            "synsets": f"{resource.synsets:,}",
+            "synsets": f"{resource.synsets:,}" if resource.synsets else None,
+            "dimension": str(resource.dimension) if resource.dimension else None,
             "packages": ", ".join(resource.packages),
             "folder": facts["folder"] or f"none yet: sottovoce spaces add {resource.name}",
             "disk_bytes": None,

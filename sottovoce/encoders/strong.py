@@ -17,8 +17,8 @@ import numpy as np
 
 from sottovoce.encoders.base import files_hash, open_tokenizer, readable, unit_rows
 from sottovoce.encoders.bert import LENGTHS, TOKENS, bert_graph
-from sottovoce.encoders.sources import STRONG
 from sottovoce.errors import SottovoceError
+from sottovoce.spaces.resources import STRONG
 from sottovoce.threads import parallel_map
 from sottovoce.types import Float32Array, IntArray
 

