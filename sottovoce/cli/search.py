@@ -135,25 +135,22 @@ def _prepare(
     chosen = build_mechanism(mechanism, settings, space, "all", None)
     can_once = isinstance(chosen, NoiseMechanism)
     once = can_once if release in (None, "remembered") else release == "once"
+    obfuscator = Obfuscator(
+        chosen,
+        n=n,
+        release="once" if once else "independent",
+        pipeline=TextPipeline(protect=protect or chosen.protects),
+        rng=seed,
+    )
     documents: list[Document] = []
-    engine_there = choose_engine(engine, _documents(collection, documents))
+    there = choose_engine(engine, _documents(collection, documents))
     reranker = load_reranker(rerank)
-    if (
-        documents
-        and isinstance(reranker, EncoderReranker)
-        and isinstance(engine_there, LocalEngine)
-    ):
+    if documents and isinstance(reranker, EncoderReranker) and isinstance(there, LocalEngine):
         with progress_bar("reading the collection") as progress:
-            reranker.prepare([engine_there.text(each.doc_id) for each in documents], progress)
+            reranker.prepare([there.text(each.doc_id) for each in documents], progress)
     return PrivateSearch(
-        obfuscator=Obfuscator(
-            chosen,
-            n=n,
-            release="once" if once else "independent",
-            pipeline=TextPipeline(protect=protect or chosen.protects),
-            rng=seed,
-        ),
-        engine=engine_there,
+        obfuscator,
+        engine=there,
         reranker=reranker,
         ledger=Ledger.open() if ledger else None,
         remember=release == "remembered",

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.random import PCG64, Generator
 
 from sottovoce.errors import SottovoceError, UsageError
 
@@ -49,7 +50,7 @@ class Measured:
         if not self.values:
             return float("nan"), float("nan")
         values = np.array(list(self.values.values()))
-        rng = np.random.default_rng(seed)
+        rng = Generator(PCG64(seed))
         means = [values[rng.integers(len(values), size=len(values))].mean() for _ in range(samples)]
         low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
         return float(low), float(high)
