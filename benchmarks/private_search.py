@@ -82,7 +82,8 @@ def main(arguments: list[str] | None = None) -> int:
     if hasattr(reranker, "prepare"):
         reranker.prepare([engine.text(document.doc_id) for document in collection.documents])
     print(
-        "| what is sent | nDCG@10 | 95 % | P@10 | relevant found | pool | mode | centroid | aloud |"
+        "| what is sent | nDCG@10 | 95 %, first draw | P@10 | relevant found | pool | mode "
+        "| centroid | aloud |"
     )
     print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
     plain = without_privacy(collection, engine, reranker, options.depth)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
 
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.guarantees import Guarantee
+from sottovoce.guarantees import MANY_RELEASES, Guarantee
 from sottovoce.mechanisms.base import Mechanism, TextMechanism, WordMechanism, require
 from sottovoce.mechanisms.noise import NoiseMechanism
 from sottovoce.randomness import Randomness, Streams
@@ -24,6 +24,10 @@ RELEASES: tuple[Release, ...] = ("independent", "once")
 
 TEXTS_AT_A_TIME = 256
 ONE_POINT = "all variants are read off one noisy point per word: together they cost one release"
+ALL_PROTECTED = (
+    "no word of the text is of the kind to be protected: it would have come out as it is, so all "
+    "its words were protected"
+)
 SEEDED = "drawn from a seed, so reproducible by anybody who has it: for experiments only"
 
 
@@ -156,13 +160,21 @@ class Obfuscator:
     def _word_by_word(
         self, mechanism: WordMechanism, texts: Sequence[str], first: int, streams: Streams
     ) -> list[Obfuscation]:
-        prepared = [self.pipeline.prepare(text, mechanism.space) for text in texts]
+        prepared = [self._prepared(text, mechanism) for text in texts]
         once = self.release == "once"
         release = WordRelease(mechanism, self.n, once, prepared, first, streams)
         return [
             self._filled(mechanism, each, chosen, streams)
             for each, chosen in zip(prepared, release.substitutes(), strict=True)
         ]
+
+    def _prepared(self, text: str, mechanism: WordMechanism) -> PreparedText:
+        """The text with its slots; one of unprotected words alone is protected altogether."""
+        prepared = self.pipeline.prepare(text, mechanism.space)
+        if len(prepared) or not prepared.counts.kept_unprotected:
+            return prepared
+        everything = replace(self.pipeline, protect="all")
+        return replace(everything.prepare(text, mechanism.space), remark=ALL_PROTECTED)
 
     def _filled(
         self,
@@ -221,7 +233,8 @@ class Obfuscator:
     ) -> Obfuscation:
         guarantee = self.mechanism.guarantee.with_caveats(*caveats)
         if self.release == "once" and self.n > 1:
-            guarantee = guarantee.with_caveats(ONE_POINT)
+            others = tuple(each for each in guarantee.caveats if each != MANY_RELEASES)
+            guarantee = replace(guarantee, caveats=(*others, ONE_POINT))
         if streams.reproducible:
             guarantee = guarantee.with_caveats(SEEDED)
         releases = 0 if not protected else 1 if self.release == "once" else self.n

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from sottovoce.boundary import Boundary, Progress
-from sottovoce.engines.base import LocalEngine, SearchEngine
+from sottovoce.engines.base import EngineError, LocalEngine, SearchEngine
 from sottovoce.errors import PrivacyWarning, SottovoceError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Entry, Ledger, request_key
@@ -45,6 +45,8 @@ class SearchResult:
     """How many different words of the query stand in what was sent, by chance or kept in clear."""
     words: int
     """How many different words the query has."""
+    query_sent: bool
+    """Whether chance put the query itself among what was sent."""
     engine: str
     reranker: str
     unknown: tuple[str, ...]
@@ -75,6 +77,7 @@ class SearchResult:
             "spent": self.spent,
             "said_aloud": self.said_aloud,
             "words": self.words,
+            "query_sent": self.query_sent,
             "engine": self.engine,
             "reranker": self.reranker,
             "unknown": list(self.unknown),
@@ -121,6 +124,11 @@ class PrivateSearch:
             not self.remember or self.ledger is not None,
             "remembered variants are kept in the ledger: give one, or do not ask to remember",
         )
+        require(
+            not self.remember or not is_seeded(self.obfuscator.rng),
+            "variants drawn from a seed are not remembered: they would be sent later as if they "
+            "were secure",
+        )
         if is_seeded(self.obfuscator.rng) and self.engine.remote:
             warnings.warn(
                 "a seeded search protects nobody: whoever has the seed can undo it",
@@ -141,6 +149,7 @@ class PrivateSearch:
         Nothing is sent if the query cannot be obfuscated, if the ledger refuses or fails, or if
         a variant is the query itself and that was forbidden.
         """
+        require(top >= 1, f"ask for at least one hit, not {top}")
         (result,) = self.obfuscator.obfuscate([query])
         return self.answer(result, top, progress=progress)
 
@@ -148,8 +157,12 @@ class PrivateSearch:
         self, result: Obfuscation, top: int | None = TOP, *, progress: Progress | None = None
     ) -> SearchResult:
         """The same for a query that has been obfuscated; ``top=None`` answers the whole pool."""
+        require(top is None or top >= 1, f"ask for at least one hit, not {top}")
         variants, recalled, spent = self._counted(result)
-        answers = self.boundary.send(variants, self.depth, progress)
+        try:
+            answers = self.boundary.send(variants, self.depth, progress)
+        except EngineError as error:
+            raise self._counted_anyway(error, spent) from None
         # In the order of the variants: that of sending is random.
         sent = tuple(self.boundary.check(variants))
         found = pool([answers[each] for each in sent], self.pooling)
@@ -169,6 +182,7 @@ class PrivateSearch:
             spent=spent,
             said_aloud=len(own & aloud),
             words=len(own),
+            query_sent=folded_text(result.text) in map(folded_text, sent),
             engine=self.engine.name,
             reranker=self.reranker.name,
             unknown=result.unknown,
@@ -189,11 +203,20 @@ class PrivateSearch:
         self._refuse_the_original(result.text, receipt.variants)
         return receipt.variants, receipt.recalled, receipt.record.spent
 
+    def _counted_anyway(self, error: EngineError, spent: float | None) -> EngineError:
+        if self.ledger is None:
+            return error
+        cost = "without bound" if spent is None else f"{spent:g} nats"
+        again = "" if self.remember else "; with --release remembered another try costs nothing"
+        return EngineError(
+            f"{error}. Some queries may have been sent: the release is counted ({cost}){again}"
+        )
+
     def _refuse_the_original(self, query: str, variants: Sequence[str]) -> None:
         if self.original == "refuse" and folded_text(query) in map(folded_text, variants):
             raise SottovoceError(
-                "a variant is the query itself, which was forbidden: nothing was sent. Search "
-                "again, or with a smaller epsilon"
+                "a variant is the query itself, which was forbidden: nothing was sent. Use a "
+                "smaller epsilon or more words; a short query often comes out as it is"
             )
 
     def _ranked(self, query: str, found: list[Pooled]) -> list[Ranked]:

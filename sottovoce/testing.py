@@ -57,6 +57,10 @@ def check_mechanism(mechanism: Mechanism) -> None:
     if isinstance(mechanism, WordMechanism):
         for check in CHECKS:
             check(mechanism)
+    promise(
+        isinstance(mechanism, TextMechanism | WordMechanism),
+        "a mechanism works word by word or on a whole text",
+    )
 
 
 def check_shape_and_closure(mechanism: WordMechanism) -> None:
@@ -98,7 +102,7 @@ def check_law(mechanism: WordMechanism) -> None:
         spread = np.sqrt(DRAWS * row * (1 - row))
         promise((abs(seen - DRAWS * row) <= 6 * spread + 6).all(), "draws follow the stated law")
     stated = mechanism.guarantee
-    if stated.notion == "metric" and stated.metric == "euclidean" and "among" not in stated.scope:
+    if stated.notion == "metric" and stated.metric == "euclidean":
         vectors = mechanism.space.vectors[ids].astype(np.float64)
         far = np.sqrt(((vectors[:, None] - vectors) ** 2).sum(axis=2))
         bounds = np.array([[stated.loss(float(d)) for d in row] for row in far])
@@ -209,6 +213,14 @@ def check_never_in_clear(mechanism: WordMechanism) -> None:
     promise(all(SECRET not in v for v in result.variants), "unknown words are never released")
 
 
+def check_own_protection(mechanism: WordMechanism) -> None:
+    """Whatever words a mechanism protects as published, no text is released for nothing."""
+    texts = ["was i", *mechanism.space.words(_ids(mechanism, 30))]
+    for result in Obfuscator(mechanism, n=2).obfuscate(texts):
+        unchanged = result.text.casefold() in map(str.casefold, result.variants)
+        promise(not (unchanged and result.spent == 0), "a text is not released as it is at no cost")
+
+
 def check_guarantee(mechanism: Mechanism) -> None:
     """The guarantee is stated, and a metric one never poses as more."""
     stated = mechanism.guarantee
@@ -260,6 +272,7 @@ CHECKS: tuple[Callable[[WordMechanism], None], ...] = (
     check_pickle,
     check_silence,
     check_never_in_clear,
+    check_own_protection,
     check_guarantee,
     check_epsilon_matters,
     check_once,

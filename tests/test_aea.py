@@ -20,6 +20,7 @@ from sottovoce.mechanisms.aea import AEA, Choices, _Lexicon, combinations
 from sottovoce.mechanisms.base import Rewriting
 from sottovoce.mechanisms.registry import mechanism
 from sottovoce.text import TextPipeline
+from sottovoce.text.stems import stems
 
 ALL_WORDS = TextPipeline(protect="all")
 
@@ -310,3 +311,10 @@ def test_a_pickle_is_small_and_rewrites_alike(aea):
     copy = pickle.loads(data)
     assert copy == aea
     assert rewrite(copy, "skin cancer", 20) == rewrite(aea, "skin cancer", 20)
+
+
+@pytest.mark.parametrize("text", ["car automobile dealer", "doctor physician salary"])
+def test_a_word_does_not_come_back_at_another_place(aea, text):
+    own = set(stems(text.split()))
+    for variant in rewrite(aea, text, 200).variants:
+        assert not own & set(stems(variant.lower().split()))

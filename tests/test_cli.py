@@ -134,7 +134,7 @@ def test_workers_give_the_same_as_one_process(run):
         (["obfuscate", "skin", "-m", "vikrey"], "did you mean vickrey-cmp?"),
         (["obfuscate", "skin", "-e", "-3"], "positive"),
         (["obfuscate", "skin", "--set", "t"], "key=value"),
-        (["obfuscate", "skin", "--set", "t=1"], "no parameter 't'"),
+        (["obfuscate", "skin", "--set", "t=1"], "no such parameter: there are epsilon"),
         (["obfuscate", "skin", "-n", "0"], "at least one variant"),
         (["obfuscate", "skin", "-n", "99", "--release", "once"], "fewer variants"),
         (["obfuscate"], "give a text"),

@@ -77,3 +77,16 @@ def test_what_wbb_leaves_in_clear_is_reported(build):
     everything = Obfuscator(build("wbb"), n=2, pipeline=TextPipeline(protect="all"))
     (result,) = everything.obfuscate(["what is the best treatment for cancer"])
     assert not result.kept
+
+
+@pytest.mark.parametrize("text", ["was i abused", "should i leave", "the of and"])
+def test_a_text_without_protected_words_is_protected_altogether(build, text):
+    """WBB protects nouns and adjectives; a text without any would come out as it is."""
+    (result,) = Obfuscator(build("wbb"), n=3).obfuscate([text])
+    assert all(variant != text for variant in result.variants)
+    assert result.spent is None
+    assert any("all its words were protected" in caveat for caveat in result.guarantee.caveats)
+    content = TextPipeline(protect="content")
+    (result,) = Obfuscator(build("custext"), n=3, rng=1, pipeline=content).obfuscate(["the of and"])
+    assert any(variant != "the of and" for variant in result.variants)
+    assert result.spent == 6

@@ -204,6 +204,39 @@ def test_a_remembered_query_is_sent_as_before_and_costs_nothing(cmp, light, tmp_
         PrivateSearch(Obfuscator(cmp), engine, light, remember=True)
 
 
+def test_seeded_variants_are_not_remembered(cmp, light, tmp_path, demo_engine):
+    with pytest.raises(UsageError, match="not remembered"):
+        PrivateSearch(
+            Obfuscator(cmp, rng=1), demo_engine, light, ledger=Ledger.open(tmp_path), remember=True
+        )
+
+
+def test_it_is_said_when_chance_sends_the_query_itself(default_space, light, demo_engine):
+    for epsilon, sent in ((1000, True), (1, False)):
+        chosen = Obfuscator(mechanism("cmp", space=default_space, epsilon=epsilon), n=2, rng=1)
+        result = PrivateSearch(chosen, demo_engine, light).search("Skin cancer")
+        assert result.query_sent is sent
+
+
+def test_a_failure_underway_says_that_it_was_counted(cmp, light, tmp_path):
+    engine = Stranger()
+    engine.search = lambda queries, depth: 1 / 0
+    search = PrivateSearch(
+        Obfuscator(cmp, n=2, release="once"), engine, light, ledger=Ledger.open(tmp_path)
+    )
+    with pytest.raises(SottovoceError, match=r"is counted \(15 nats\); with --release remembered"):
+        search.search(QUERY)
+
+
+def test_a_wrong_number_of_hits_costs_nothing(cmp, light, tmp_path):
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+    for top in (0, -1):
+        with pytest.raises(UsageError, match="at least one hit"):
+            PrivateSearch(Obfuscator(cmp), engine, light, ledger=ledger).search(QUERY, top=top)
+    assert not engine.heard
+    assert not ledger.entries()
+
+
 # Odd queries
 
 

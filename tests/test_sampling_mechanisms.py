@@ -150,7 +150,7 @@ def test_words_beyond_the_tables_are_drawn_exactly(small_space, monkeypatch, spe
     for word in (3, 1500):
         drawn = chosen.sample(np.full(1000, word), 300, np.random.default_rng(1))
         agrees(drawn.ravel(), chances(spec, small_space, [word], epsilon=epsilon)[0])
-    assert np.isfinite(chosen.tables.reaches(np.array([3, 1500]))).all()
+    assert np.isfinite(chosen.tables._reach).all()
     tables.forget(small_space)
 
 
@@ -311,7 +311,8 @@ def test_santext_plus_protects_the_rare_words(toy):
     assert law[:3, 3:] == pytest.approx(0.3 * alone[:3, 3:])
     assert law[3:, 3:] == pytest.approx(alone[3:, 3:])
     stated = mechanism("santext", space=toy, sensitive=0.4, p=0.3).guarantee
-    assert stated.scope == "token among the rarest 40% of the words"
+    assert stated.notion == "none"
+    assert "only the rarest 40% of the words have metric privacy" in stated.caveats[0]
     assert "as it is with probability 0.7" in stated.caveats[0]
 
 
@@ -400,3 +401,33 @@ def test_what_was_met_before_changes_no_draw(small_space):
     for word in (5, 250, 7):
         fresh.sample(np.array([word]), 1, np.random.default_rng(9))
     assert np.array_equal(first, fresh.sample(ids, 3, np.random.default_rng(1)))
+
+
+@pytest.mark.parametrize("count", [2049, 2052, 2100])
+def test_vocabularies_hardly_larger_than_a_table(count):
+    vectors = np.random.default_rng(1).normal(size=(count, 3))
+    space = WordSpace.from_arrays([f"w{i}" for i in range(count)], vectors)
+    chosen = mechanism("santext", space=space, epsilon=1.0)
+    drawn = chosen.sample(np.full(500, 3), 40, np.random.default_rng(2))
+    agrees(drawn.ravel(), chances("santext", space, [3], epsilon=1.0)[0])
+
+
+def test_many_words_in_one_place_are_drawn_exactly():
+    """Half of the words share a vector, as unknown words do in some files."""
+    rng = np.random.default_rng(4)
+    vectors = rng.normal(size=(6000, 5))
+    vectors[3000:] = vectors[3000]
+    space = WordSpace.from_arrays([f"w{i}" for i in range(6000)], vectors)
+    chosen = mechanism("santext", space=space, epsilon=1.5)
+    for word in (0, 17, 500, 2999, 4000):
+        drawn = chosen.sample(np.full(1000, word), 30, np.random.default_rng(word)).ravel()
+        together = np.exp(chosen.log_probabilities(np.array([word])))[0, 3000:].sum()
+        share = (drawn >= 3000).mean()
+        assert share == pytest.approx(together, abs=5 * np.sqrt(together / len(drawn)) + 1e-4)
+
+
+def test_santext_plus_keeps_words_as_often_as_it_should_on_full_rows_too(small_space, monkeypatch):
+    monkeypatch.setattr(exponential, "ATTEMPTS", 0)
+    chosen = mechanism("santext:sensitive=0.5,p=0.9", space=small_space, epsilon=1.0)
+    drawn = chosen.sample(np.full(100, 7), 30, np.random.default_rng(1))
+    assert (drawn == 7).mean() == pytest.approx(0.1, abs=0.03)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+import socket
 import ssl
 import time
 import traceback
@@ -331,3 +332,27 @@ def test_a_certificate_that_can_be_verified_is_enough(tls, certificate, monkeypa
 def test_https_to_a_server_without_it_says_so():
     with web(always(GOOD)) as server:
         assert "no secure connection" in failure(engine(f"https://127.0.0.1:{server.port}"))
+
+
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "all_proxy"])
+def test_a_proxy_is_not_gone_around(monkeypatch, variable):
+    monkeypatch.setenv(variable, "http://127.0.0.1:9")
+    engine = JsonHttp(
+        {
+            "name": "far",
+            "url": "https://search.example.org/?q={query}",
+            "results": "results",
+            "id": "id",
+        }
+    )
+    with pytest.raises(UsageError, match="nothing was sent") as caught:
+        engine.search(["secretword"], 5)
+    assert "secretword" not in str(caught.value)
+    monkeypatch.setenv("no_proxy", "search.example.org")
+    monkeypatch.setattr("socket.getaddrinfo", nowhere)
+    with pytest.raises(EngineError, match="could not be found"):
+        engine.search(["secretword"], 5)
+
+
+def nowhere(*args, **kwargs):
+    raise socket.gaierror

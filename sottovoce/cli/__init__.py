@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -57,6 +58,8 @@ def main() -> None:
     """Run the command line: exit code 0 done, 1 failed, 2 wrong use."""
     warnings.simplefilter("always", PrivacyWarning)
     warnings.showwarning = _show_warning
+    if isinstance(sys.stdout, TextIOWrapper):  # What a terminal cannot show must not stop it.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
     except UsageError as error:

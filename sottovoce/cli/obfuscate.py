@@ -71,6 +71,9 @@ def obfuscate(
         Path | None,
         typer.Option(help="Documents of yours (JSON lines or text) that fea reads its words off."),
     ] = None,
+    ledger: Annotated[
+        bool, typer.Option("--ledger", help="Count what is printed in the ledger.")
+    ] = False,
     seed: Annotated[
         int | None, typer.Option(help="Reproducible draws, for experiments only.")
     ] = None,
@@ -117,6 +120,8 @@ def obfuscate(
         workers=workers,
     )
     results = _stream(obfuscator) if streamed else obfuscator.obfuscate(texts)
+    if ledger:
+        results = _counted(results, obfuscator)
     show = _print_text if output == "text" else _print_json
     last: Obfuscation | None = None
     too_loud = too_few = 0
@@ -178,11 +183,21 @@ def _settings(pairs: list[str] | None, epsilon: float | None) -> dict[str, Any]:
     for pair in pairs or ():
         key, sign, value = pair.partition("=")
         if not sign:
-            raise UsageError(f"--set takes key=value, as in --set t=0.5, not '{pair}'")
+            raise UsageError("--set takes key=value, as in --set t=0.5")
         settings[key.strip()] = value.strip()
     if epsilon is not None:
         settings["epsilon"] = epsilon
     return settings
+
+
+def _counted(results: Iterator[Obfuscation], obfuscator: Obfuscator) -> Iterator[Obfuscation]:
+    """Count each result before it is printed; a spent budget ends the output."""
+    from sottovoce.ledger import Entry, Ledger
+
+    book = Ledger.open()
+    for result in results:
+        book.charge(Entry.of(result, obfuscator, "standard output"))
+        yield result
 
 
 def _stream(obfuscator: Obfuscator) -> Iterator[Obfuscation]:

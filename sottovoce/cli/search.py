@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -25,7 +27,9 @@ SENT_SHOWN = 20
 
 
 def search(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="It stays on this machine.")],
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY|-", help="It stays here; - reads it from stdin.")
+    ],
     collection: Annotated[
         str, typer.Option("--collection", help="demo, a folder, or ir_datasets:ID.")
     ] = "demo",
@@ -62,6 +66,9 @@ def search(
     ledger: Annotated[
         bool, typer.Option("--ledger/--no-ledger", help="Count this search in the ledger.")
     ] = True,
+    corpus: Annotated[
+        Path | None, typer.Option(help="Documents of yours that fea reads its words off.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Reproducible, for experiments only.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
@@ -73,10 +80,12 @@ def search(
 
       sottovoce search "divorce lawyer" --collection my-articles --engine dense -e 12.5
 
-      sottovoce search "debt advice" --engine http:searxng.toml -n 8 --release remembered
+      sottovoce search "debt advice" --engine http:searxng.toml -n 5 --release remembered
     """
+    if query == "-":
+        query = sys.stdin.readline()
     if not query.strip():
-        raise UsageError("give something to search for")
+        raise UsageError("give something to search for, or - to read it from standard input")
     prepared = _prepare(
         collection=collection,
         engine=engine,
@@ -91,6 +100,7 @@ def search(
         depth=depth,
         original=original,
         ledger=ledger,
+        corpus=corpus,
         seed=seed,
     )
     with progress_bar("asking, one query after the other") as progress:
@@ -116,6 +126,7 @@ def _prepare(
     depth: int,
     original: Original,
     ledger: bool,
+    corpus: Path | None,
     seed: int | None,
 ) -> PrivateSearch:
     """Everything that a search needs, loaded."""
@@ -132,7 +143,7 @@ def _prepare(
     if epsilon is None and mechanism == "cmp":
         epsilon = SEARCH_EPSILON
     settings = {} if epsilon is None else {"epsilon": epsilon}
-    chosen = build_mechanism(mechanism, settings, space, "all", None)
+    chosen = build_mechanism(mechanism, settings, space, "all", corpus)
     can_once = isinstance(chosen, NoiseMechanism)
     once = can_once if release in (None, "remembered") else release == "once"
     obfuscator = Obfuscator(
@@ -185,10 +196,10 @@ def show(result: SearchResult, search: PrivateSearch, console: Console | None = 
         console.print(Padding(escape(line), (0, 0, 0, 2)), style="dim")
     if len(result.sent) > SENT_SHOWN:
         console.print(f"  … and {len(result.sent) - SENT_SHOWN} more", style="dim")
-    console.print(
-        f"\n[bold]Found[/bold]  {result.pool} documents; in the order of what you really asked "
-        f"(re-ranked here, {result.reranker}):\n"
-    )
+    order = f"in the order of what you really asked (re-ranked here, {result.reranker})"
+    if result.reranker == "none":
+        order = "in the engine's order (not re-ranked)"
+    console.print(f"\n[bold]Found[/bold]  {result.pool} documents; {order}:\n")
     for hit in result.hits:
         title = escape(hit.title or hit.doc_id)
         console.print(
@@ -218,6 +229,8 @@ def _show_cost(result: SearchResult, search: PrivateSearch, console: Console) ->
         "stand in what was sent, among the others. If you can read off the subject, so can a "
         "stranger: then use a smaller epsilon (-e)."
     )
+    if result.query_sent:
+        console.print("Chance put the query itself among what was sent.", style="bold yellow")
     console.print(f"[bold]Promise[/bold]  {result.guarantee.sentence}")
     for caveat in result.guarantee.caveats:
         console.print(f"  - {caveat}", style="dim")

@@ -14,6 +14,7 @@ import socket
 import ssl
 import threading
 import time
+import urllib.request
 import warnings
 import weakref
 from collections.abc import Mapping
@@ -79,6 +80,7 @@ class Transport:
         self, target: str, body: bytes | None = None, content_type: str = "application/json"
     ) -> Any:
         """GET a path, or POST a body to it; answer the JSON that comes back."""
+        _refuse_to_go_around_a_proxy(self.address)
         headers = {**self._headers, **({"Content-Type": content_type} if body is not None else {})}
         attempt = 0
         with self._lock:
@@ -151,7 +153,7 @@ class Transport:
             case ssl.SSLCertVerificationError():
                 return EngineError(
                     f"the certificate of {host} could not be verified ({error.verify_message}): "
-                    "nothing was sent"
+                    "this query was not sent"
                 )
             case ssl.SSLEOFError() | ssl.SSLZeroReturnError():
                 return MayPass(f"{host} closed the connection")
@@ -227,6 +229,19 @@ def _check_clear_text(address: Address, secret: bool) -> None:
         PrivacyWarning,
         stacklevel=4,
     )
+
+
+def _refuse_to_go_around_a_proxy(address: Address) -> None:
+    """Whoever has set a proxy expects it to be used, perhaps not to be seen otherwise."""
+    if not address.remote or urllib.request.proxy_bypass(address.host):
+        return
+    found = {"https" if address.secure else "http", "all"} & set(urllib.request.getproxies())
+    if found:
+        raise UsageError(
+            f"the environment sets a proxy ({', '.join(sorted(found))}_proxy), which sottovoce "
+            f"does not use: nothing was sent. Unset it, or list {address.host} in no_proxy, if you "
+            "want to be connected directly"
+        )
 
 
 def _check_header(name: str, value: str) -> None:

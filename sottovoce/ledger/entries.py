@@ -45,7 +45,9 @@ def unit(notion: Notion, metric: str | None) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Entry:
-    """A release about to happen. ``text`` and ``variants`` are not written down.
+    """A release about to happen.
+
+    Of ``text`` a keyed hash is written down, ``variants`` only if they are to be remembered.
 
     mechanism, release, space, space_sha256
         How the variants were drawn: the mechanism's spec, the strategy, the space if there is one.

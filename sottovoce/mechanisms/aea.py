@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from itertools import compress
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -51,6 +52,15 @@ class Choices(NamedTuple):
 
     substitutes: tuple[str, ...]
     similarities: tuple[float, ...]
+
+    def without(self, others: set[str]) -> Choices:
+        """Those without any of these words, where there are such."""
+        kept = [others.isdisjoint((*words(s), *stems(words(s)))) for s in self.substitutes]
+        if not any(kept):
+            return self
+        return Choices(
+            tuple(compress(self.substitutes, kept)), tuple(compress(self.similarities, kept))
+        )
 
 
 @register
@@ -120,6 +130,8 @@ class AEA(TextMechanism):
         """The choices at each slot: of the word's part of speech there, if there are any."""
         tokens = tagged(prepared.text, tagger)
         starts = [token.start for token in tokens]
+        protected = {lexicon.words[slot] for slot in prepared.slots.tolist()}
+        own = {form for word in protected for form in _forms(self.wordnet, word)}
         found = []
         for slot, (start, _) in zip(prepared.slots.tolist(), prepared.spans.tolist(), strict=True):
             word = lexicon.words[slot]
@@ -127,7 +139,7 @@ class AEA(TextMechanism):
             chosen = _choices(self.wordnet, word, pos, self.level, self.senses)
             if not chosen.substitutes:
                 chosen = _choices(self.wordnet, word, None, self.level, self.senses)
-            found.append(chosen)
+            found.append(chosen.without(own))
         return found
 
     def _most_similar(
@@ -218,8 +230,7 @@ def _substitutes(
     wordnet: WordNet, word: str, pos: Pos | None, level: int, which: str
 ) -> tuple[str, ...]:
     """Synonyms, hypernyms and holonyms of a word that hold no form of the word itself."""
-    forms = {_joined(form) for each in _POS.values() for form in wordnet.forms(word.lower(), each)}
-    own = [*forms, *stems(list(forms))]
+    own = _forms(wordnet, word)
     found: dict[str, str] = {}
     for sense in _senses(wordnet, word, pos, which):
         for related in (sense, *_hypernyms(sense, level), *sense.holonyms()):
@@ -227,6 +238,13 @@ def _substitutes(
                 if not _holds(lemma, own):
                     found.setdefault(comparable(lemma), lemma)
     return tuple(found.values())
+
+
+@lru_cache(_REMEMBERED_WORDS)
+def _forms(wordnet: WordNet, word: str) -> list[str]:
+    """A word, its base forms, and the stems of all these."""
+    forms = {_joined(form) for each in _POS.values() for form in wordnet.forms(word.lower(), each)}
+    return [*forms, *stems(list(forms))]
 
 
 def _holds(lemma: str, own: list[str]) -> bool:

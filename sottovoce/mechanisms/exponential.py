@@ -98,10 +98,11 @@ class ExponentialMechanism(SamplingMechanism):
             return np.full(len(words), np.inf), np.full(len(words), count)
         step = count // SAMPLED
         sampled = Distances(self.space, self.released[::step]).rows(words)
-        place = NEAR // step
+        place = min(NEAR // step, sampled.shape[1] - 2)
         ordered = np.partition(sampled, (place, place + 1), axis=1)
-        # Between two words, so that rounding never decides which of them is in.
-        by_count = (ordered[:, place] + ordered[:, place + 1]) / 2
+        # Between two words, or just beyond words that share one place, so that rounding never
+        # decides which words are in.
+        by_count = (ordered[:, place] + ordered[:, place + 1]) / 2 * (1 + 1e-9)
         by_chance = self._nearest(words) + np.log(SPARE * count) * 2 / self.epsilon
         reaches = np.asarray(np.minimum(by_count, by_chance))
         return reaches, step * (sampled <= reaches[:, None]).sum(axis=1)
@@ -117,15 +118,17 @@ class ExponentialMechanism(SamplingMechanism):
 
     def draw(self, ids: IntArray, draws: Draws) -> IntArray:
         """One substitute for each id."""
+        tables = self.tables
         drawn = np.full(len(ids), REST)
         open_ = np.arange(len(ids))
         for _ in range(ATTEMPTS):
             some = draws.only(open_)
-            drawn[open_] = self.tables.find(ids[open_], some.uniform(), self.build)
-            open_ = open_[drawn[open_] == REST]
+            drawn[open_], reaches = tables.find(ids[open_], some.uniform(), self.build)
+            beyond = drawn[open_] == REST
+            open_, reaches = open_[beyond], reaches[beyond]
             some = draws.only(open_)
             proposed = self.released[some.below(len(self.released))]
-            accepted = self._accept(ids[open_], proposed, some.uniform())
+            accepted = self._accept(ids[open_], proposed, reaches, some.uniform())
             drawn[open_[accepted]] = proposed[accepted]
             open_ = open_[~accepted]
             if not len(open_):
@@ -133,9 +136,10 @@ class ExponentialMechanism(SamplingMechanism):
         drawn[open_] = self._from_full_rows(ids[open_], draws.only(open_).uniform())
         return drawn
 
-    def _accept(self, words: IntArray, proposed: IntArray, chances: Float64Array) -> BoolArray:
+    def _accept(
+        self, words: IntArray, proposed: IntArray, reaches: Float64Array, chances: Float64Array
+    ) -> BoolArray:
         """Whether each word takes what was proposed: by its weight relative to the edge's."""
-        reaches = self.tables.reaches(words)
         distances = self._ranges.distances.pairs(words, proposed)
         weights = np.exp(self._scores(distances) - self._scores(reaches))
         return np.asarray((distances > reaches) & (chances < weights))
@@ -144,7 +148,8 @@ class ExponentialMechanism(SamplingMechanism):
         drawn = np.empty(len(words), dtype=np.int64)
         for start in range(0, len(words), WORDS_AT_A_TIME):
             some = slice(start, start + WORDS_AT_A_TIME)
-            cumulated = np.cumsum(np.exp(self.log_probabilities(words[some])), axis=1)
+            law = ExponentialMechanism.log_probabilities(self, words[some])
+            cumulated = np.cumsum(np.exp(law), axis=1)
             beaten = cumulated <= chances[some, None] * cumulated[:, -1:]
             drawn[some] = np.minimum(beaten.sum(axis=1), self.space.size - 1)
         return drawn

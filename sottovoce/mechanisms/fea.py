@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations, islice
+from math import comb
 from typing import ClassVar
 
 import numpy as np
@@ -27,6 +28,8 @@ from sottovoce.types import Float64Array, IntArray
 
 DEPTH = 100
 """How far a candidate's ranking is looked at; targets beyond count as if they came next."""
+MOST_SETS = 15_000
+"""Sets of words at one place of all targets together: bounds time and memory."""
 WORDS_READ = 200
 """Content words read of each target document; bounds the number of candidates."""
 
@@ -79,6 +82,12 @@ class FEA(TextMechanism):
         require(
             self.terms <= self.window <= 50,
             f"window must lie between {self.terms} (terms) and 50, got {self.window}",
+        )
+        sets = sum(comb(self.window - 1, size) for size in range(self.terms))
+        require(
+            sets * self.targets <= MOST_SETS,
+            f"{self.targets} targets, windows of {self.window} words and {self.terms} terms make "
+            "too many candidates: lower one of them",
         )
         require(
             1 <= self.targets <= DEPTH,
@@ -156,7 +165,7 @@ class DenyList:
         """Whether a word, in lower case, is denied: itself, its stem, or a word inside it."""
         forms = [word, _without_accents(word)]
         return not self._denied.isdisjoint((*forms, *stems(forms))) or any(
-            own in word for own in self._hidden
+            own in word or word in own for own in self._hidden
         )
 
     def __repr__(self) -> str:
@@ -194,6 +203,7 @@ def _spellings(text: str) -> set[str]:
     """The words of a text in lower case, without possessives too, and compounds as one word."""
     own = set(words(text))
     own |= {"".join(words(token.surface)) for token in tokenise(text)} - {""}
+    own |= {part for word in own for part in word.split("'") if len(part) > 2}
     return own | {word.removesuffix("'s") for word in own}
 
 

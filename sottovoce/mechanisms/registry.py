@@ -36,7 +36,7 @@ def names() -> list[str]:
 def kind(name: str) -> type[Mechanism]:
     """The class of a mechanism."""
     if name not in _registry:
-        raise UsageError(f"unknown mechanism '{name}'" + _suggestion(name, names()))
+        raise UsageError("unknown mechanism" + _suggestion(name, names()))
     return _registry[name]
 
 
@@ -98,7 +98,9 @@ def _pairs(rest: str) -> list[tuple[str, str]]:
     for part in filter(None, (p.strip() for p in rest.split(","))):
         key, sign, value = part.partition("=")
         if not sign or not key.strip() or not value.strip():
-            raise UsageError(f"'{part}' is not key=value; a spec reads name:key=value,key=value")
+            raise UsageError(
+                "a part of the spec is not key=value; it reads name:key=value,key=value"
+            )
         pairs.append((key.strip(), value.strip()))
     return pairs
 
@@ -106,7 +108,7 @@ def _pairs(rest: str) -> list[tuple[str, str]]:
 def _known(key: str, known: dict[str, Field[Any]], name: str) -> str:
     if key not in known:
         raise UsageError(
-            f"mechanism '{name}' has no parameter '{key}'" + _suggestion(key, list(known))
+            f"mechanism '{name}' has no such parameter" + _suggestion(key, list(known))
         )
     return key
 
@@ -125,9 +127,7 @@ def _typed(name: str, parameter: Field[Any], hint: Any, value: Any) -> Any:
         (hint,) = (part for part in get_args(hint) if part is not NoneType)
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
-            raise UsageError(
-                f"{label} is one of {', '.join(map(str, get_args(hint)))}, not '{value}'"
-            )
+            raise UsageError(f"{label} is one of {', '.join(map(str, get_args(hint)))}")
         return value
     if get_origin(hint) is tuple:
         parts = value.split("/") if isinstance(value, str) else value
@@ -135,7 +135,7 @@ def _typed(name: str, parameter: Field[Any], hint: Any, value: Any) -> Any:
     if hint is bool:
         answers = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
         if str(value).lower() not in answers:
-            raise UsageError(f"{label} is true or false, not '{value}'")
+            raise UsageError(f"{label} is true or false")
         return answers[str(value).lower()]
     if hint in (int, float):
         return _number(label, value, hint)
@@ -149,5 +149,5 @@ def _number(label: str, value: Any, kind: type[int] | type[float]) -> int | floa
             raise ValueError
     except (TypeError, ValueError):
         wanted = "a whole number" if kind is int else "a number"
-        raise UsageError(f"{label} must be {wanted}, not '{value}'") from None
+        raise UsageError(f"{label} must be {wanted}") from None
     return number

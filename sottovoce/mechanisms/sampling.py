@@ -26,7 +26,7 @@ class SamplingMechanism(WordMechanism):
 
     def draw(self, ids: IntArray, draws: Draws) -> IntArray:
         """One substitute for each id."""
-        return self.tables.find(ids, draws.uniform(), self.build)
+        return self.tables.find(ids, draws.uniform(), self.build)[0]
 
     @abstractmethod
     def log_probabilities(self, ids: IntArray) -> Float64Array:

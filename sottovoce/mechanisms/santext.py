@@ -87,7 +87,7 @@ class SanText(ExponentialMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """Metric privacy in Euclidean distance; the proof holds, and is up to twice too careful."""
+        """Metric privacy in Euclidean distance; the proof holds. SanText+ as a whole has none."""
         if self.sensitive == 1:
             return Guarantee(
                 "metric",
@@ -96,16 +96,13 @@ class SanText(ExponentialMechanism):
                 caveats=(OFF_AND_ON, WORD_BY_WORD, FIXED_LENGTH, MANY_RELEASES),
             )
         return Guarantee(
-            "metric",
-            self.epsilon,
-            "euclidean",
-            scope=f"token among the rarest {self.sensitive:.0%} of the words",
+            "none",
+            None,
             caveats=(
-                f"every other word is released as it is with probability {1 - self.p:g}, and who "
-                "sees it knows it: nothing bounds what these words tell",
+                f"only the rarest {self.sensitive:.0%} of the words have metric privacy with "
+                f"epsilon {self.epsilon:g} among each other; every other word is released as it is "
+                f"with probability {1 - self.p:g}, and who sees it knows it",
                 OFF_AND_ON,
                 WORD_BY_WORD,
-                FIXED_LENGTH,
-                MANY_RELEASES,
             ),
         )

@@ -25,6 +25,8 @@ REST = -1
 BYTES = 256 << 20
 """Tables of one mechanism kept in memory; when it is full, it starts afresh."""
 BYTES_PER_CANDIDATE = 4 + 8
+WORDS_AT_A_TIME = 1024
+"""Distinct words learnt together."""
 MECHANISMS_PER_SPACE = 4
 
 
@@ -59,8 +61,23 @@ class Tables:
         self._ids = np.empty(0, dtype=np.int32)
         self._cumulated = np.empty(0)
 
-    def find(self, words: IntArray, chances: Float64Array, build: Build) -> IntArray:
-        """The candidate of each word at each chance in [0, 1), or ``REST``."""
+    def find(
+        self, words: IntArray, chances: Float64Array, build: Build
+    ) -> tuple[IntArray, Float64Array]:
+        """The candidate of each word at each chance in [0, 1), or ``REST``; and how far it reaches.
+
+        Words are learnt some at a time, so that what is kept stays within bounds.
+        """
+        found, reaches = np.empty(len(words), dtype=np.int64), np.empty(len(words))
+        distinct, inverse = np.unique(words, return_inverse=True)
+        for start in range(0, len(distinct), WORDS_AT_A_TIME):
+            some = np.flatnonzero(inverse // WORDS_AT_A_TIME == start // WORDS_AT_A_TIME)
+            found[some], reaches[some] = self._find(words[some], chances[some], build)
+        return found, reaches
+
+    def _find(
+        self, words: IntArray, chances: Float64Array, build: Build
+    ) -> tuple[IntArray, Float64Array]:
         with self._lock:
             self._learn(words, build)
             rows = self._row[words]
@@ -72,12 +89,8 @@ class Tables:
                 last = self._search(low, end, self._cumulated[end - 1] * (1 - 2**-52))
                 found = np.where(complete, last, found)
             beyond = found == end
-            return np.where(beyond, REST, self._ids[np.where(beyond, low, found)]).astype(np.int64)
-
-    def reaches(self, words: IntArray) -> Float64Array:
-        """How far the table of each word, which must have been met, reaches."""
-        with self._lock:
-            return self._reach[self._row[words]]
+            ids = np.where(beyond, REST, self._ids[np.where(beyond, low, found)])
+            return ids.astype(np.int64), self._reach[rows]
 
     def _learn(self, words: IntArray, build: Build) -> None:
         if not (self._row[words] < 0).any():

@@ -28,7 +28,10 @@ NOT_PRIVATE = (
 NEVER_ITSELF = (
     "a word is never released for itself, only for others: that alone excludes any finite epsilon"
 )
-NO_EPSILON = "compat=repo draws as the authors' code does: epsilon has no effect at all"
+NO_EPSILON = (
+    "compat=repo has the law of the authors' code (but standardises distances for each word, not "
+    "over a query): epsilon has no effect at all"
+)
 
 
 @register

@@ -127,6 +127,8 @@ class Distances:
             return np.sqrt(tile, out=tile)
         np.maximum(tile, 0.0, out=tile)
         if self.measure == "product":
-            tile *= Distances(self.space, targets).rows(words)
+            euclidean = Distances(self.space, targets)
+            euclidean._squares = self._squares
+            tile *= euclidean.rows(words)
         tile[words[:, None] == targets] = 0.0
         return tile

@@ -167,4 +167,4 @@ def _check_choice(option: str, value: object, allowed: Sequence[str]) -> None:
         return
     near = closest(str(value).casefold(), allowed)
     hint = f"did you mean {near!r}? " if near else ""
-    raise UsageError(f"{option}={value!r} is no choice; {hint}choose one of {', '.join(allowed)}")
+    raise UsageError(f"{option} has no such choice; {hint}choose one of {', '.join(allowed)}")

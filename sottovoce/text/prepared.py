@@ -49,6 +49,7 @@ class PreparedText:
     counts: Counts
     restores_case: bool = False
     releases_punctuation: bool = True
+    remark: str | None = None
 
     def __len__(self) -> int:
         """How many substitutes it takes."""
@@ -86,6 +87,8 @@ class PreparedText:
         counts = self.counts
         marks = "punctuation, whitespace" if self.releases_punctuation else "whitespace"
         said = [f"{marks} and the number of words are released as they are"]
+        if self.remark:
+            said.append(self.remark)
         if self.restores_case:
             said.append("the case pattern of each word is released as it is")
         if counts.uniform:

@@ -60,8 +60,8 @@ def _tags(name: str) -> tuple[str, ...]:
     near = closest(name.casefold(), [*PROTECTIONS, *PARTS_OF_SPEECH])
     hint = f"did you mean {near!r}? " if near else ""
     raise UsageError(
-        f"protect={name!r} is no choice; {hint}choose {' or '.join(PROTECTIONS)}, or list parts of "
-        f"speech: {', '.join(PARTS_OF_SPEECH)}, or Penn Treebank tags such as "
+        f"protect has a part that is no choice; {hint}choose {' or '.join(PROTECTIONS)}, or list "
+        f"parts of speech: {', '.join(PARTS_OF_SPEECH)}, or Penn Treebank tags such as "
         f"{NOUNS_AND_ADJECTIVES}"
     )
 
