@@ -14,6 +14,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from io import TextIOWrapper
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any, TextIO, TypeAlias
@@ -165,6 +166,8 @@ def _claim_standard_output() -> TextIO:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     sys.stdout.flush()
     os.dup2(2, 1)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # A worker is killed when it is done.
     return answers
 
 

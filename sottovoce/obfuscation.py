@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.guarantees import MANY_RELEASES, Guarantee
+from sottovoce.guarantees import MANY_RELEASES, WORD_BY_WORD, Guarantee
 from sottovoce.mechanisms.base import Mechanism, TextMechanism, WordMechanism, require
 from sottovoce.mechanisms.noise import NoiseMechanism
 from sottovoce.randomness import Randomness, Streams
@@ -187,11 +187,14 @@ class Obfuscator:
         width = len(prepared)
         rows = [words[v * width : (v + 1) * width] for v in range(self.n)]
         returned = substitutes[:, ~prepared.uniform] == prepared.ids
+        caveats = prepared.caveats()
+        if prepared.releases_punctuation and WORD_BY_WORD in mechanism.guarantee.caveats:
+            caveats = caveats[1:]  # The mechanism says it already.
         return self._result(
             prepared.text,
             tuple(prepared.render_many(rows)),
             streams,
-            caveats=prepared.caveats(),
+            caveats=caveats,
             protected=len(prepared.ids),
             unchanged=float(returned.mean()) if returned.size else None,
             unknown=prepared.unknown,

@@ -21,12 +21,13 @@ def run(default_space, tmp_path):
     home.mkdir()
     (home / "spaces").symlink_to(spaces_folder())
 
-    def call(*arguments, **variables):
-        environment = {**os.environ, "SOTTOVOCE_HOME": str(home), "COLUMNS": "100", **variables}
+    def call(*arguments, command="search", stdin=""):
+        environment = {**os.environ, "SOTTOVOCE_HOME": str(home), "COLUMNS": "100"}
         return subprocess.run(
-            [sys.executable, "-m", "sottovoce", "search", *arguments],
+            [sys.executable, "-m", "sottovoce", command, *arguments],
             capture_output=True,
             text=True,
+            input=stdin,
             env=environment,
             timeout=120,
             check=False,
@@ -110,4 +111,24 @@ def test_an_engine_that_is_down_is_a_clear_error(run, tmp_path):
     assert done.returncode == 1
     assert "127.0.0.1" in done.stderr
     assert "secretword" not in done.stderr
+    assert not done.stdout
+
+
+def test_a_query_can_be_read_from_standard_input(run):
+    done = run("-", "--json", "-n", "3", "--rerank", "none", "--no-ledger", stdin="skin cancer\n")
+    said = json.loads(done.stdout)
+    assert said["query"].strip() == "skin cancer"
+    assert "-" not in said["sent"]
+
+
+def test_what_obfuscate_prints_can_be_counted_and_refused(run):
+    for _ in range(2):
+        done = run("skin cancer", "--ledger", "-e", "5", command="obfuscate")
+        assert done.returncode == 0, done.stderr
+    shown = json.loads(run("show", "--json", command="ledger").stdout)
+    assert "standard output" in json.dumps(shown)
+    assert run("budget", "--per-text", "12", command="ledger").returncode == 0
+    done = run("Skin Cancer", "--ledger", "-e", "5", command="obfuscate")
+    assert done.returncode == 1
+    assert "2 are left" in done.stderr
     assert not done.stdout
