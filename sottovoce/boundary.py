@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from numpy.random import Generator
@@ -21,6 +22,19 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 LONGEST_QUERY = 2000
 """Characters; engines cut longer queries, or refuse them."""
+
+
+@dataclass(frozen=True, repr=False)
+class Answers:
+    """What came back. ``sent`` are the queries that left, in the order in which they did."""
+
+    sent: tuple[str, ...]
+    hits: dict[str, list[Hit]]
+    failure: EngineError | None = None
+    """Why the last query that left was not answered, and no other was sent."""
+
+    def __repr__(self) -> str:
+        return f"Answers({len(self.hits)} of {len(self.sent)})"
 
 
 class Boundary:
@@ -53,30 +67,31 @@ class Boundary:
             )
         return distinct
 
-    def send(
-        self, queries: Sequence[str], depth: int, progress: Progress | None = None
-    ) -> dict[str, list[Hit]]:
-        """What the engine answers to each query that was sent, in the order in which they were."""
+    def send(self, queries: Sequence[str], depth: int, progress: Progress | None = None) -> Answers:
+        """Send the queries. An engine that fails underway leaves the answers given so far."""
         waiting = self.check(queries)
         order = [waiting[place] for place in self._rng.permutation(len(waiting))]
         if not order:
-            return {}
+            return Answers((), {})
         if self.engine.pause > 0:
-            answers = self._spaced(order, depth, progress)
-        else:
-            answers = self._ask(order, depth)
-        return dict(zip(order, answers, strict=True))
+            return self._spaced(order, depth, progress)
+        return Answers(tuple(order), dict(zip(order, self._ask(order, depth), strict=True)))
 
-    def _spaced(self, queries: list[str], depth: int, progress: Progress | None) -> list[list[Hit]]:
+    def _spaced(self, queries: list[str], depth: int, progress: Progress | None) -> Answers:
         """One by one, with pauses that vary, so that no rhythm marks what belongs together."""
-        answers = []
+        answers: dict[str, list[Hit]] = {}
         for number, query in enumerate(queries):
             if number:
                 self._sleep(self.engine.pause * self._rng.uniform(1.0, 1.75))
-            answers += self._ask([query], depth)
+            try:
+                (answers[query],) = self._ask([query], depth)
+            except EngineError as failure:
+                if not answers:
+                    raise
+                return Answers(tuple(queries[: number + 1]), answers, failure)
             if progress is not None:
                 progress(number + 1, len(queries))
-        return answers
+        return Answers(tuple(queries), answers)
 
     def _ask(self, queries: list[str], depth: int) -> list[list[Hit]]:
         try:

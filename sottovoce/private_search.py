@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from sottovoce.boundary import Boundary, Progress
+from sottovoce.boundary import Answers, Boundary, Progress
 from sottovoce.engines.base import EngineError, LocalEngine, SearchEngine
 from sottovoce.errors import PrivacyWarning, SottovoceError
 from sottovoce.guarantees import Guarantee
@@ -45,6 +45,8 @@ class SearchResult:
     """How many different words of the query stand in what was sent, by chance or kept in clear."""
     words: int
     """How many different words the query has."""
+    problem: str | None
+    """Why some queries were not answered; None if all were."""
     query_sent: bool
     """Whether chance put the query itself among what was sent."""
     engine: str
@@ -78,6 +80,7 @@ class SearchResult:
             "said_aloud": self.said_aloud,
             "words": self.words,
             "query_sent": self.query_sent,
+            "problem": self.problem,
             "engine": self.engine,
             "reranker": self.reranker,
             "unknown": list(self.unknown),
@@ -164,8 +167,8 @@ class PrivateSearch:
         except EngineError as error:
             raise self._counted_anyway(error, spent) from None
         # In the order of the variants: that of sending is random.
-        sent = tuple(self.boundary.check(variants))
-        found = pool([answers[each] for each in sent], self.pooling)
+        sent = tuple(each for each in self.boundary.check(variants) if each in answers.sent)
+        found = pool([answers.hits.get(each, []) for each in sent], self.pooling)
         ranked = self._ranked(result.text, found)
         guarantee = result.guarantee
         own, aloud = _words(result.text), _words(" ".join(sent))
@@ -182,6 +185,7 @@ class PrivateSearch:
             spent=spent,
             said_aloud=len(own & aloud),
             words=len(own),
+            problem=self._problem(answers, len(self.boundary.check(variants))),
             query_sent=folded_text(result.text) in map(folded_text, sent),
             engine=self.engine.name,
             reranker=self.reranker.name,
@@ -202,6 +206,12 @@ class PrivateSearch:
         receipt = self.ledger.charge(entry, remember=key)
         self._refuse_the_original(result.text, receipt.variants)
         return receipt.variants, receipt.recalled, receipt.record.spent
+
+    @staticmethod
+    def _problem(answers: Answers, wanted: int) -> str | None:
+        if answers.failure is None:
+            return None
+        return f"only {len(answers.hits)} of {wanted} queries were answered: {answers.failure}"
 
     def _counted_anyway(self, error: EngineError, spent: float | None) -> EngineError:
         if self.ledger is None:

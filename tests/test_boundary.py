@@ -29,8 +29,9 @@ def test_each_query_is_sent_once_and_answers_come_back_to_it():
     engine = Listener()
     answers = Boundary(engine).send(["one", "two", "one", "  two ", "", "three\n"], 2)
     assert sorted(engine.heard[0]) == ["one", "three", "two"]
-    assert list(answers) == engine.heard[0]
-    assert answers["two"] == [Hit("two", 1.0)] * 2
+    assert list(answers.sent) == list(answers.hits) == engine.heard[0]
+    assert answers.hits["two"] == [Hit("two", 1.0)] * 2
+    assert answers.failure is None
 
 
 def test_the_order_is_random():
@@ -76,7 +77,7 @@ def test_endless_queries_are_refused():
 
 def test_nothing_to_send_is_no_request():
     engine = Listener()
-    assert Boundary(engine).send(["", "  "], 5) == {}
+    assert Boundary(engine).send(["", "  "], 5).sent == ()
     assert not engine.heard
 
 
@@ -96,3 +97,17 @@ def test_an_engine_that_forgets_queries_is_noticed():
     engine.search = lambda queries, depth: []
     with pytest.raises(EngineError, match="answered 0 of 1"):
         Boundary(engine).send(["a"], 1)
+
+
+def test_answers_given_before_a_failure_are_kept_and_nothing_more_is_sent():
+    def fail_third(query, depth):
+        if len(engine.heard) == 3:
+            raise RuntimeError(query)
+        return [Hit(query, 1.0)]
+
+    engine = Listener(pause=0.1, answer=fail_third)
+    answers = Boundary(engine, sleep=lambda seconds: None).send(list("abcdef"), 5)
+    assert len(engine.heard) == 3
+    assert [query for (query,) in engine.heard] == list(answers.sent)
+    assert list(answers.hits) == list(answers.sent[:2])
+    assert "RuntimeError" in str(answers.failure)

@@ -228,6 +228,24 @@ def test_a_failure_underway_says_that_it_was_counted(cmp, light, tmp_path):
         search.search(QUERY)
 
 
+def test_what_was_answered_before_a_failure_is_shown_with_the_reason(cmp, light):
+    engine = Stranger()
+    engine.pause = 0.001
+    answer = engine.search
+
+    def fail_later(queries, depth):
+        if len(engine.heard) >= 2:
+            raise RuntimeError(queries)
+        return answer(queries, depth)
+
+    engine.search = fail_later
+    result = PrivateSearch(Obfuscator(cmp, n=6), engine, light).search(QUERY)
+    assert len(result.sent) == 3  # the one that failed may have been seen
+    assert {number for hit in result.hits for number in hit.found_by} < {0, 1, 2}
+    assert "only 2 of" in result.problem
+    assert result.to_dict()["problem"] == result.problem
+
+
 def test_a_wrong_number_of_hits_costs_nothing(cmp, light, tmp_path):
     engine, ledger = Stranger(), Ledger.open(tmp_path)
     for top in (0, -1):

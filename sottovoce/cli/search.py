@@ -229,6 +229,8 @@ def _show_cost(result: SearchResult, search: PrivateSearch, console: Console) ->
         "stand in what was sent, among the others. If you can read off the subject, so can a "
         "stranger: then use a smaller epsilon (-e)."
     )
+    if result.problem:
+        console.print(result.problem, style="bold yellow", markup=False)
     if result.query_sent:
         console.print("Chance put the query itself among what was sent.", style="bold yellow")
     console.print(f"[bold]Promise[/bold]  {result.guarantee.sentence}")
