@@ -91,6 +91,7 @@ def test_other_engines_on_this_machine(run, engine):
         (["x", "-m", "santext", "--release", "once"], 2, "use 'independent'"),
         (["x", "--rerank", "bm52"], 2, "bm25"),
         (["x", "-n", "0"], 2, "at least one variant"),
+        (["divorce", "lawyer"], 2, "put a text of several words in quotes"),
         (["x", "--space", "nowhere"], 2, "no word space"),
     ],
 )

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_engine import Plain
 
 from sottovoce.collections import Document, read_corpus
 from sottovoce.engines import BM25, Hit, ranks_of
@@ -36,21 +37,6 @@ def oracle(documents: list[Document], query: str) -> list[tuple[str, float]]:
         if score > 0:
             found.append((document.doc_id, score))
     return sorted(found, key=lambda pair: -pair[1])
-
-
-class Plain:
-    """An engine that can do no more than the protocol asks for."""
-
-    name, remote, pause, most_queries = "plain", False, 0.0, None
-
-    def __init__(self, engine: BM25) -> None:
-        self.engine = engine
-
-    def search(self, queries, depth):
-        return self.engine.search(queries, depth)
-
-    def text(self, doc_id):
-        return self.engine.text(doc_id)
 
 
 vocabulary = st.sampled_from(

@@ -15,6 +15,8 @@ def _redact(error: Exception, typed: list[str]) -> None:
     message = getattr(error, "message", None)
     if not isinstance(message, str):
         return
+    if "unexpected extra argument" in message:
+        message = "more than one text was given: put a text of several words in quotes"
     words = [each for each in typed if re.search(r"[^\W\d_]", each) and not each.startswith("-")]
     for word in sorted(words, key=len, reverse=True):
         message = message.replace(word, "…")

@@ -68,6 +68,8 @@ class Tables:
 
         Words are learnt some at a time, so that what is kept stays within bounds.
         """
+        if (self._row[words] >= 0).all():
+            return self._find(words, chances, build)
         found, reaches = np.empty(len(words), dtype=np.int64), np.empty(len(words))
         distinct, inverse = np.unique(words, return_inverse=True)
         for start in range(0, len(distinct), WORDS_AT_A_TIME):
