@@ -51,6 +51,11 @@ class Mechanism(ABC):
         """What this mechanism promises for one release of one token (or text)."""
 
     @property
+    def published(self) -> Guarantee | None:
+        """What paper or code claim of it, where that is more than ``guarantee`` states."""
+        return None
+
+    @property
     def protects(self) -> str:
         """Which words it protects as published: what ``TextPipeline(protect=…)`` takes."""
         return "all"
@@ -155,6 +160,12 @@ class WordMechanism(Mechanism):
     def log_probabilities(self, ids: IntArray) -> Float64Array | None:
         """Exact log-probabilities (len(ids), space.size) of each output, where there is a law."""
         return None
+
+    def distances(self, words: IntArray, others: IntArray) -> Float64Array:
+        """How far words are from others, one by one, in the metric of the guarantee."""
+        from sottovoce.spaces.distances import Distances
+
+        return Distances(self.space, self.space.output.ids).pairs(words, others)
 
     def checked(self, ids: IntArray) -> IntArray:
         """The ids as an int64 array, each of them in the space."""

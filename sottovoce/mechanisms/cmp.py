@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms.noise import NOISE_CAVEATS, NoiseMechanism, spherical_noise
 from sottovoce.mechanisms.registry import register
@@ -27,6 +29,10 @@ class CMP(NoiseMechanism):
     def noise(self, draws: Draws) -> Float64Array:
         """Noise with the same scale in every direction."""
         return spherical_noise(draws, self.space.dimension, self.epsilon)
+
+    def log_density(self, noise: Float64Array) -> Float64Array:
+        """-epsilon |x|."""
+        return np.asarray(-self.epsilon * np.sqrt((noise * noise).sum(axis=-1)))
 
     @property
     def noise_guarantee(self) -> Guarantee:

@@ -125,6 +125,11 @@ class CusText(BoxMechanism):
         return np.split(self.space.output.ids[order], ends)
 
     @property
+    def published(self) -> Guarantee | None:
+        """Code with overlapping sets claims what the paper proves for a partition."""
+        return Guarantee("local", self.epsilon) if self.compat == "knn" else None
+
+    @property
     def guarantee(self) -> Guarantee:
         """Epsilon inside a group; across groups nothing."""
         if self.compat == "knn":

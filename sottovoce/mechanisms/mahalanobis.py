@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -13,7 +13,9 @@ from sottovoce.mechanisms.base import parameter, require
 from sottovoce.mechanisms.noise import NOISE_CAVEATS, NoiseMechanism, spherical_noise
 from sottovoce.mechanisms.registry import register
 from sottovoce.randomness import Draws
-from sottovoce.types import Float64Array
+from sottovoce.types import Float64Array, IntArray
+
+PAIRS_AT_A_TIME = 4096
 
 NOT_EUCLIDEAN = (
     "the metric is not Euclidean: per unit of Euclidean distance the bound is epsilon divided by "
@@ -60,8 +62,14 @@ class Mahalanobis(NoiseMechanism):
     @cached_property
     def root(self) -> Float64Array:
         """The symmetric square root of S."""
-        values, vectors = np.linalg.eigh(self.shape)
-        return np.asarray((vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T)
+        values, axes = self._axes
+        return np.asarray((axes * np.sqrt(values)) @ axes.T)
+
+    @cached_property
+    def _axes(self) -> tuple[Float64Array, Float64Array]:
+        """The eigenvalues of S, none below 0, and its eigenvectors as columns."""
+        values, axes = np.linalg.eigh(self.shape)
+        return np.maximum(values, 0.0), axes
 
     def noise(self, draws: Draws) -> Float64Array:
         """Spherical noise, stretched by the root of S."""
@@ -72,6 +80,40 @@ class Mahalanobis(NoiseMechanism):
                 (round_noise**2).sum(axis=1, keepdims=True) / (shaped**2).sum(axis=1, keepdims=True)
             )
         return shaped
+
+    def norms(self, vectors: Float64Array) -> Float64Array:
+        """|x|_M of vectors, along the last axis."""
+        values, axes = self._axes
+        along = vectors @ axes
+        with np.errstate(divide="ignore", invalid="ignore"):
+            squares = np.where(along == 0, 0.0, along * along / values)
+        return np.asarray(np.sqrt(squares.sum(axis=-1)))
+
+    def log_density(self, noise: Float64Array) -> Float64Array:
+        """-epsilon |x|_M; for the compat noise -epsilon |x| + d log(|x| / |x|_M)."""
+        shaped = self.norms(noise)
+        if self.compat == "none":
+            return -self.epsilon * shaped
+        length = np.sqrt((noise * noise).sum(axis=-1))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(length > 0, np.log(length) - np.log(shaped), 0.0)
+        return np.asarray(-self.epsilon * length + noise.shape[-1] * ratio)
+
+    def distances(self, words: IntArray, others: IntArray) -> Float64Array:
+        """|w - w'|_M, one by one."""
+        out = np.empty(len(words))
+        for start in range(0, len(words), PAIRS_AT_A_TIME):
+            some = slice(start, start + PAIRS_AT_A_TIME)
+            left = self.space.vectors[words[some]].astype(np.float64)
+            out[some] = self.norms(left - self.space.vectors[others[some]])
+        return out
+
+    @property
+    def published(self) -> Guarantee | None:
+        """Code with the compat noise claims what the paper proves for its own."""
+        if self.compat == "none":
+            return None
+        return replace(self, compat="none").noise_guarantee
 
     @property
     def noise_guarantee(self) -> Guarantee:
@@ -89,6 +131,6 @@ class Mahalanobis(NoiseMechanism):
         """The bound per unit of Euclidean distance on this space."""
         if self.compat != "none":
             return {}
-        smallest = float(np.linalg.eigvalsh(self.shape)[0])
+        smallest = float(self._axes[0][0])
         bound = self.epsilon / np.sqrt(smallest) if smallest > 0 else np.inf
         return {"epsilon per unit of Euclidean distance": float(bound)}

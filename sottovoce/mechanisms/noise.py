@@ -35,6 +35,10 @@ class NoiseMechanism(WordMechanism):
     def noise(self, draws: Draws) -> Float64Array:
         """One noise vector for each row of ``draws``."""
 
+    @abstractmethod
+    def log_density(self, noise: Float64Array) -> Float64Array:
+        """The log-density of noise vectors, up to a constant: what ``noise`` draws from."""
+
     @property
     @abstractmethod
     def noise_guarantee(self) -> Guarantee:

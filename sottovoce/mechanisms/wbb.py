@@ -104,6 +104,11 @@ class WBB(BoxMechanism):
         return np.asarray(1 / (1 + np.exp(z)))
 
     @property
+    def published(self) -> Guarantee:
+        """Theorem 1 of the paper: epsilon-differential privacy for every two words."""
+        return Guarantee("local", self.epsilon)
+
+    @property
     def guarantee(self) -> Guarantee:
         """None: the support depends on the input."""
         caveats = (NOT_PRIVATE, NEVER_ITSELF, WORD_BY_WORD)
