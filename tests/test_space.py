@@ -57,6 +57,7 @@ def test_vectors_cannot_be_changed(tmp_path, toy):
 
 def test_a_stored_space_pickles_as_its_address(tmp_path):
     space = write(tmp_path / "space")
+    assert len(space.output) == space.size  # Asking for it does not make the pickle larger.
     assert len(pickle.dumps(space)) < 1000
     assert pickle.loads(pickle.dumps(space)).sha256 == space.sha256
 

@@ -213,9 +213,11 @@ class WordSpace:
     @property
     def output(self) -> OutputVocabulary:
         """The words that may be released; all of them unless chosen otherwise."""
-        if self._output is None:
-            self._output = OutputVocabulary("all", np.arange(self.size, dtype=np.int64))
-        return self._output
+        return self._everything if self._output is None else self._output
+
+    @cached_property
+    def _everything(self) -> OutputVocabulary:
+        return OutputVocabulary("all", np.arange(self.size, dtype=np.int64))
 
     def with_output(self, output: OutputVocabulary) -> WordSpace:
         """The same space, releasing only the words of ``output``."""

@@ -1,0 +1,149 @@
+"""``sottovoce quipu``: one score for the trade of risk against utility."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
+
+    from sottovoce.privacy.curves import Curve
+    from sottovoce.privacy.quipu import Interval, QuipuScore
+
+
+def quipu(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="CSV with the columns system,parameter,risk,utility, and query for intervals "
+            "(may be gzipped; - is standard input).",
+        ),
+    ],
+    best: Annotated[
+        float | None,
+        typer.Option(metavar="U", help="Utility of the original query, for the anchored score."),
+    ] = None,
+    descending: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SYSTEM", help="A system that is more private the larger its parameter is."
+        ),
+    ] = None,
+    samples: Annotated[int, typer.Option(help="Resamplings of the queries.")] = 2000,
+    seed: Annotated[int, typer.Option(help="Of the resampling; no privacy hangs on it.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    figure: Annotated[
+        Path | None,
+        typer.Option(metavar="OUT.png|svg", help="Draw risk against utility."),
+    ] = None,
+) -> None:
+    """Score systems by risk and utility over their parameter: above 0 the person gains more.
+
+    Rows that repeat a parameter (and query) are averaged. Parameters that are numbers go from the
+    smallest, the most private, to the largest; names keep the order of the file.
+
+    [bold]Examples[/bold]
+
+      sottovoce quipu measured.csv --best 0.674
+
+      sottovoce quipu measured.csv --descending aea --figure plane.svg
+
+      sottovoce quipu measured.csv --json
+    """
+    from sottovoce.privacy import quipu as scoring
+    from sottovoce.privacy.curves import read_curves
+    from sottovoce.privacy.figures import check_figure_path, save_figure
+
+    if figure is not None:
+        check_figure_path(figure)
+    curves = read_curves(file, tuple(descending or ()))
+    scores = [
+        scoring.quipu(each.risks, each.utilities, best=best, samples=samples, seed=seed)
+        for each in curves
+    ]
+    if figure is not None:
+        save_figure(_draw(curves, best), figure)
+    if as_json:
+        typer.echo(json.dumps(_describe(curves, scores, best, samples, seed), indent=2))
+    else:
+        _print(curves, scores)
+
+
+def _describe(
+    curves: list[Curve], scores: list[QuipuScore], best: float | None, samples: int, seed: int
+) -> dict[str, Any]:
+    from sottovoce.privacy.intervals import LEVEL
+
+    resampled = any(score.interval for score in scores)
+    return {
+        "best": best,
+        "bootstrap": {"level": LEVEL, "samples": samples, "seed": seed} if resampled else None,
+        "systems": [
+            {"system": curve.system, "parameters": list(curve.parameters), **score.to_dict()}
+            for curve, score in zip(curves, scores, strict=True)
+        ],
+    }
+
+
+def _draw(curves: list[Curve], best: float | None) -> Figure:
+    from sottovoce.privacy.figures import new_figure, plane
+
+    paths: dict[str, tuple[ArrayLike, ArrayLike]] = {each.system: each.means() for each in curves}
+    if best is not None:
+        paths["the query itself"] = ([1.0], [best])
+    figure, (plot,) = new_figure(width=5.5, height=5.5)
+    plane(plot, paths)
+    return figure
+
+
+def _print(curves: list[Curve], scores: list[QuipuScore]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from sottovoce.privacy.quipu import MEANING
+
+    anchored = any(score.anchored is not None for score in scores)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("system", overflow="fold")
+    for column in ("points", "QuIPU", "by nu", *(["anchored"] if anchored else [])):
+        table.add_column(column, justify="right")
+    table.add_column("flags", overflow="fold")
+    for curve, score in zip(curves, scores, strict=True):
+        table.add_row(
+            escape(curve.system),
+            str(score.points),
+            _cell(score.value, score.interval),
+            _cell(score.nu_sorted, None),
+            *([_cell(score.anchored, score.anchored_interval)] if anchored else []),
+            ", ".join(score.flags),
+        )
+    console = Console(highlight=False)
+    console.print(table)
+    console.print()
+    notes = [f"{flag}: {MEANING[flag]}." for flag in MEANING if _raised(flag, scores)]
+    if any(score.interval for score in scores):
+        notes.append("In brackets: the 95 % bootstrap interval over queries.")
+    notes.append(
+        "The score depends on which parameters were measured: compare systems over their whole "
+        "range" + (", or by the anchored score." if anchored else "; --best U gives anchored ones.")
+    )
+    for note in notes:
+        console.print(note, style="dim", markup=False)
+
+
+def _raised(flag: str, scores: list[QuipuScore]) -> bool:
+    return any(flag in score.flags for score in scores)
+
+
+def _cell(value: float | None, interval: Interval | None) -> str:
+    if value is None:
+        return "-"
+    ends = "" if interval is None else f" ({interval[0]:+.3f}, {interval[1]:+.3f})"
+    return f"{value:+.3f}{ends}".replace("0.", ".")

@@ -1,0 +1,207 @@
+"""Pictures of measurements: a few kinds of plot in one style, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
+
+from sottovoce.errors import SottovoceError, UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ENDINGS = (".png", ".svg")
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+"""Okabe and Ito's colours, which people with any colour vision can tell apart."""
+
+MARKERS = ("o", "s", "^", "D", "v", "P")
+DASHES = ("-", "--", ":")
+
+_STYLE: dict[str, Any] = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "font.size": 9,
+    "legend.frameon": False,
+    "svg.hashsalt": "sottovoce",
+}
+
+
+def check_figure_path(path: Path | str) -> Path:
+    """The path, if a figure can be written there: ask before the long work, not after it."""
+    path = Path(path)
+    if path.suffix.lower() not in ENDINGS:
+        raise UsageError("a figure is a .png or an .svg file: end its name in one of these")
+    if not path.parent.is_dir():
+        raise UsageError("the folder for the figure does not exist: make it first")
+    if path.is_dir():
+        raise UsageError("the figure's path is a folder: give the name of a file")
+    _matplotlib()
+    return path
+
+
+def new_figure(
+    rows: int = 1, columns: int = 1, *, width: float = 6.0, height: float = 4.0
+) -> tuple[Figure, list[Axes]]:
+    """A figure of rows × columns plots, each of this size in inches; the plots row by row.
+
+    It lives apart from pyplot: no window, no global state.
+    """
+    matplotlib = _matplotlib()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(_STYLE):
+        figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+        FigureCanvasAgg(figure)
+        plots = figure.subplots(rows, columns, squeeze=False)
+    return figure, list(plots.flat)
+
+
+def save_figure(figure: Figure, path: Path | str) -> Path:
+    """Write a .png or .svg file: beside its place first, so that no half of it is ever there."""
+    path = check_figure_path(path)
+    kind = path.suffix.lower()[1:]
+    # No date and no version: the same numbers give the same file.
+    metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with _matplotlib().rc_context(_STYLE):
+            figure.savefig(part, format=kind, dpi=150, metadata=metadata)
+        part.replace(path)
+    except OSError as error:
+        raise SottovoceError(f"the figure cannot be written ({type(error).__name__})") from None
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
+def label(plot: Axes, *, title: str = "", x: str = "", y: str = "", legend: bool = False) -> None:
+    """Title, names of the axes, and a legend if wanted."""
+    plot.set_title(title, fontsize=10)
+    plot.set_xlabel(x)
+    plot.set_ylabel(y)
+    if legend:
+        plot.legend(frameon=False, fontsize=8)
+
+
+def histogram(
+    plot: Axes,
+    samples: Mapping[str, ArrayLike],
+    *,
+    bins: int | Sequence[float] = 30,
+    title: str = "",
+    x: str = "",
+    y: str = "share",
+) -> None:
+    """Outlines of one or more samples over the same bins, each as shares that sum to 1."""
+    import numpy as np
+
+    arrays = {name: np.asarray(values, dtype=np.float64) for name, values in samples.items()}
+    arrays = {name: values[np.isfinite(values)] for name, values in arrays.items()}
+    everything = np.concatenate([np.empty(0), *(values.ravel() for values in arrays.values())])
+    edges = np.histogram_bin_edges(everything, bins=bins)
+    for number, (name, values) in enumerate(arrays.items()):
+        counts, _ = np.histogram(values, bins=edges)
+        colour = COLOURS[number % len(COLOURS)]
+        shares = counts / max(values.size, 1)
+        plot.stairs(shares, edges, color=colour, label=_plain(name), linewidth=1.4)
+        plot.stairs(shares, edges, color=colour, fill=True, alpha=0.15)
+    label(plot, title=title, x=x, y=y, legend=len(arrays) > 1)
+
+
+def lines(
+    plot: Axes,
+    curves: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    *,
+    bands: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
+    title: str = "",
+    x: str = "",
+    y: str = "",
+    log_x: bool = False,
+    log_y: bool = False,
+) -> None:
+    """One line with markers for each name: (x, y); ``bands`` are (lower, upper) around it."""
+    import numpy as np
+
+    for number, (name, (at, values)) in enumerate(curves.items()):
+        at, values = np.asarray(at, dtype=np.float64), np.asarray(values, dtype=np.float64)
+        plot.plot(at, values, **_look(number), label=_plain(name))
+        if bands and name in bands:
+            lower, upper = (np.asarray(end, dtype=np.float64) for end in bands[name])
+            colour = COLOURS[number % len(COLOURS)]
+            plot.fill_between(at, lower, upper, color=colour, alpha=0.15, linewidth=0)
+    if log_x:
+        plot.set_xscale("log")
+    if log_y:
+        plot.set_yscale("log")
+    label(plot, title=title, x=x, y=y, legend=len(curves) > 1)
+
+
+def plane(
+    plot: Axes,
+    paths: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    *,
+    title: str = "",
+    x: str = "risk",
+    y: str = "utility",
+) -> None:
+    """Paths of (risk, utility) in the unit square, an arrow on each segment; good is up and left.
+
+    On the dotted diagonal the attacker gains as much as the person does.
+    """
+    import numpy as np
+
+    plot.plot([0, 1], [0, 1], color="#888888", linestyle=":", linewidth=1)
+    for number, (name, (risk, utility)) in enumerate(paths.items()):
+        look = _look(number)
+        points = np.column_stack([np.asarray(risk, dtype=float), np.asarray(utility, dtype=float)])
+        plot.plot(points[:, 0], points[:, 1], **look, label=_plain(name))
+        for start, end in pairwise(points):
+            middle = (start + end) / 2
+            if np.hypot(*(end - start)) > 0.03:
+                plot.annotate(
+                    "",
+                    xy=tuple(middle + (end - start) * 1e-3),
+                    xytext=tuple(middle),
+                    arrowprops={"arrowstyle": "->", "color": look["color"]},
+                )
+    plot.set_xlim(-0.02, 1.02)
+    plot.set_ylim(-0.02, 1.02)
+    plot.set_aspect("equal")
+    label(plot, title=title, x=x, y=y, legend=bool(paths))
+
+
+def _look(number: int) -> dict[str, Any]:
+    """How the curve of this number is drawn; no two of the first forty are drawn alike."""
+    return {
+        "color": COLOURS[number % len(COLOURS)],
+        "marker": MARKERS[number % len(MARKERS)],
+        "linestyle": DASHES[number // len(COLOURS) % len(DASHES)],
+        "markersize": 4,
+        "linewidth": 1.2,
+    }
+
+
+def _plain(name: str) -> str:
+    """The name as it is: matplotlib takes $ for a formula, and hides what starts with _."""
+    name = name.replace("$", r"\$")
+    return f" {name}" if name.startswith("_") else name
+
+
+def _matplotlib() -> Any:
+    try:
+        import matplotlib
+    except ImportError:
+        raise SottovoceError("figures need matplotlib: pip install 'sottovoce[lab]'") from None
+    return matplotlib

@@ -1,0 +1,133 @@
+"""A log of queries, such as many people send: what an attacker compares releases with.
+
+The log is public, or the attacker's own: its vectors are kept on disk. A person's own queries do
+not belong here (:func:`sottovoce.privacy.inference.infer` can put them beside the log in memory).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from sottovoce.collections import demo_log
+from sottovoce.encoders import Encoder, corpus_vectors
+from sottovoce.encoders.store import Progress
+from sottovoce.errors import UsageError
+from sottovoce.obfuscation import folded_text
+from sottovoce.privacy.releases import read_text
+from sottovoce.types import Float32Array, IntArray
+
+COLUMNS = ("query", "text")
+HOW = (
+    "give one query a line, a CSV file with a column query (or text), a TSV file with such a "
+    "column or the query in the last one, or JSON lines with query (or text)"
+)
+NOT_THERE = -1
+
+
+class QueryLog:
+    """The distinct queries of a log: neither case nor spacing tell two of them apart."""
+
+    def __init__(self, queries: Iterable[str]) -> None:
+        if isinstance(queries, str):
+            raise UsageError("give a list of queries, not a single string")
+        self.queries = [text for text in dict.fromkeys(map(folded_text, queries)) if text]
+        if not self.queries:
+            raise UsageError(f"the log holds no query: {HOW}")
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def __repr__(self) -> str:
+        return f"QueryLog({len(self)} queries)"
+
+    def places(self, texts: Iterable[str]) -> IntArray:
+        """Where folded texts stand in the log; ``NOT_THERE`` for those that do not."""
+        wanted = list(texts)
+        found = dict.fromkeys(wanted, NOT_THERE)
+        found.update((text, at) for at, text in enumerate(self.queries) if text in found)
+        return np.array([found[text] for text in wanted], dtype=np.int64)
+
+    def vectors(self, encoder: Encoder, progress: Progress | None = None) -> Float32Array:
+        """The vectors of all queries, mapped from disk; computed the first time."""
+        return corpus_vectors(encoder, self.queries, progress)
+
+
+def read_log(file: Path | str) -> list[str]:
+    """The queries of a file as they stand there, perhaps repeated; ``demo`` is the demo log.
+
+    One query a line; or a table by a column ``query`` or ``text``: CSV (``.csv``), or lines with
+    tabs, whose last column it is where no header names it; or JSON lines. Each perhaps gzipped.
+    """
+    if str(file) == "demo":
+        return demo_log()
+    content = read_text(file).removeprefix("\ufeff")
+    if Path(file).name.casefold().removesuffix(".gz").endswith(".csv"):
+        found = _from_csv(content)
+    elif content.lstrip()[:1] == "{":
+        found = _from_json(content)
+    else:
+        found = _from_lines(content)
+    queries = [query for query in found if query.strip()]
+    if not queries:
+        raise UsageError(f"the log holds no query: {HOW}")
+    return queries
+
+
+def _from_lines(content: str) -> Iterator[str]:
+    lines = iter(content.split("\n"))
+    first = next(lines)
+    column = _column(first.split("\t")) if "\t" in first else None
+    if column is None:
+        yield first.rsplit("\t", 1)[-1]
+        yield from (line.rsplit("\t", 1)[-1] for line in lines)
+        return
+    for number, line in enumerate(lines, start=2):
+        fields = line.split("\t")
+        if line.strip():
+            if len(fields) <= column:
+                raise UsageError(f"line {number} of the log has fewer fields than the header")
+            yield fields[column]
+
+
+def _from_csv(content: str) -> Iterator[str]:
+    rows = csv.reader(io.StringIO(content, newline=""))
+    try:
+        header = next(rows, [])
+        column = _column(header)
+        if column is None:
+            raise UsageError(f"the CSV file has no column query or text: {HOW}")
+        for row in rows:
+            if row and len(row) != len(header):
+                raise UsageError(
+                    f"the row that ends in line {rows.line_num} of the log has another number of "
+                    "fields than the header: put queries with commas in quotes"
+                )
+            yield from row[column : column + 1]
+    except csv.Error:
+        raise UsageError(f"line {rows.line_num} of the log cannot be read as CSV") from None
+
+
+def _from_json(content: str) -> Iterator[str]:
+    for number, line in enumerate(content.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            raise UsageError(f"line {number} of the log is not JSON: {HOW}") from None
+        found = [row[name] for name in COLUMNS if name in row] if isinstance(row, dict) else []
+        if not (found and isinstance(found[0], str)):
+            raise UsageError(f"line {number} of the log has no query (or text) that is a string")
+        yield found[0]
+
+
+def _column(header: list[str]) -> int | None:
+    """The place of the column that holds the queries, if one says so."""
+    names = [name.strip().casefold() for name in header]
+    return next((names.index(name) for name in COLUMNS if name in names), None)

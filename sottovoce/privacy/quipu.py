@@ -1,0 +1,202 @@
+"""The QuIPU score: one number for the trade of risk against utility over a mechanism's parameter.
+
+Points (risk, utility), from the most private parameter to the least, are rotated onto the diagonal
+on which the attacker gains as much as the person: h = u - r is the gain over it, nu = u + r the
+place along it. The score is the area under h over nu, equation 1 of the QuIPU paper:
+
+    sum of (h_i + h_{i+1}) / 2 * (nu_{i+1} - nu_i)
+
+It depends on how far the parameter was varied. The anchored score gives all curves the same ends:
+(0, 0), nothing said and nothing found, and (1, u*), the query itself sent to the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.random import PCG64, Generator
+from numpy.typing import ArrayLike
+
+from sottovoce.errors import UsageError
+from sottovoce.privacy.intervals import LEVEL
+from sottovoce.types import Float64Array
+
+Flag: TypeAlias = Literal["degenerate", "stable", "backtracks", "outside", "clipped"]
+Interval: TypeAlias = tuple[float, float]
+
+SHORTEST_PATH = 0.05
+LARGEST_DIFFERENCE = 0.01
+SAMPLES = 2000
+NUMBERS_AT_A_TIME = 1 << 20
+
+MEANING: dict[Flag, str] = {
+    "degenerate": "fewer than two points make no curve: the score says nothing",
+    "stable": "the parameter hardly moves risk and utility: the score is about 0 by construction, "
+    "good or bad; see the anchored score",
+    "backtracks": "the curve turns back on itself: in order of nu the score is another one",
+    "outside": "a curve that turns back can leave [-1, 1], and this one does",
+    "clipped": "some means lay outside [0, 1] and were moved to its end: check their scale",
+}
+
+
+@dataclass(frozen=True)
+class QuipuScore:
+    """A score and what it is worth.
+
+    value
+        The score over the points in their order; not a number without points.
+    nu_sorted
+        The same with the points in order of nu; another value where the curve turns back.
+    anchored
+        The same from (0, 0) through the points to (1, u*), where u* was given.
+    interval, anchored_interval
+        Bootstrap intervals over queries, where values for each query were given.
+    """
+
+    value: float
+    nu_sorted: float
+    anchored: float | None
+    points: int
+    queries: int | None
+    flags: tuple[Flag, ...]
+    interval: Interval | None
+    anchored_interval: Interval | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The score for programs; what is not a number becomes null."""
+        return {
+            "quipu": _or_none(self.value),
+            "interval": self.interval,
+            "nu_sorted": _or_none(self.nu_sorted),
+            "anchored": self.anchored,
+            "anchored_interval": self.anchored_interval,
+            "points": self.points,
+            "queries": self.queries,
+            "flags": list(self.flags),
+        }
+
+
+def quipu(
+    risks: ArrayLike,
+    utilities: ArrayLike,
+    *,
+    best: float | None = None,
+    level: float = LEVEL,
+    samples: int = SAMPLES,
+    seed: int = 0,
+) -> QuipuScore:
+    """Score points that come in order of the parameter, the most private first.
+
+    risks, utilities
+        (parameters,), or (parameters, queries) for intervals; the queries are the same throughout.
+    best
+        The utility of the original query, u*.
+    seed
+        Of the bootstrap, which resamples queries: no privacy hangs on it.
+    """
+    risk, utility = _checked(risks, utilities)
+    if best is not None and not 0 <= best <= 1:
+        raise UsageError("the utility of the original query lies between 0 and 1")
+    if not 0 < level < 1:
+        raise UsageError("the level of an interval lies between 0 and 1")
+    if samples < 1:
+        raise UsageError("a bootstrap needs at least 1 sample")
+    r, u = risk.mean(axis=1), utility.mean(axis=1)
+    clipped = bool(((r < 0) | (r > 1) | (u < 0) | (u > 1)).any())
+    r, u = np.clip(r, 0, 1), np.clip(u, 0, 1)
+    value, in_order = float(_area(r, u)), np.argsort(u + r, kind="stable")
+    nu_sorted = float(_area(r[in_order], u[in_order]))
+    queries = risk.shape[1] if np.ndim(risks) == 2 else None
+    interval = anchored_interval = None
+    if queries is not None and queries > 1 and len(r) > 0:
+        interval, anchored_interval = _intervals(risk, utility, best, level, samples, seed)
+    return QuipuScore(
+        value=value if len(r) else float("nan"),
+        nu_sorted=nu_sorted if len(r) else float("nan"),
+        anchored=None if best is None else float(_area(*_anchored(r, u, best))),
+        points=len(r),
+        queries=queries,
+        flags=tuple(_flags(r, u, value, nu_sorted, clipped)),
+        interval=interval,
+        anchored_interval=anchored_interval,
+    )
+
+
+def _checked(risks: ArrayLike, utilities: ArrayLike) -> tuple[Float64Array, Float64Array]:
+    """Both as (parameters, queries), with one column where there are no queries."""
+    try:
+        risk, utility = (np.asarray(each, dtype=np.float64) for each in (risks, utilities))
+    except (TypeError, ValueError):
+        raise UsageError("risks and utilities are arrays of numbers, of the same shape") from None
+    if risk.shape != utility.shape or risk.ndim not in (1, 2):
+        raise UsageError("risks and utilities have the same shape: parameters, or by queries too")
+    if not (np.isfinite(risk).all() and np.isfinite(utility).all()):
+        raise UsageError(
+            "some risks or utilities are missing or infinite: measure them, or leave their "
+            "parameter out"
+        )
+    if risk.ndim == 2 and risk.shape[0] and not risk.shape[1]:
+        raise UsageError("there are parameters but no queries: give at least one")
+    return (risk, utility) if risk.ndim == 2 else (risk[:, None], utility[:, None])
+
+
+def _area(r: Float64Array, u: Float64Array) -> Float64Array:
+    """Equation 1 along the first axis; 0 for fewer than two points."""
+    h, nu = u - r, u + r
+    return np.asarray(((h[1:] + h[:-1]) / 2 * np.diff(nu, axis=0)).sum(axis=0))
+
+
+def _anchored(r: Float64Array, u: Float64Array, best: float) -> tuple[Float64Array, Float64Array]:
+    """The points between nothing said and the query itself."""
+    zero, one = np.zeros_like(r, shape=(1, *r.shape[1:])), np.ones((1, *r.shape[1:]))
+    return np.concatenate([zero, r, one]), np.concatenate([zero, u, best * one])
+
+
+def _flags(
+    r: Float64Array, u: Float64Array, value: float, nu_sorted: float, clipped: bool
+) -> Iterator[Flag]:
+    if len(r) < 2:
+        yield "degenerate"
+    elif np.abs(np.diff(u + r)).sum() < SHORTEST_PATH:
+        yield "stable"
+    if abs(value - nu_sorted) > LARGEST_DIFFERENCE:
+        yield "backtracks"
+    if abs(value) > 1:
+        yield "outside"
+    if clipped:
+        yield "clipped"
+
+
+def _intervals(
+    risk: Float64Array,
+    utility: Float64Array,
+    best: float | None,
+    level: float,
+    samples: int,
+    seed: int,
+) -> tuple[Interval, Interval | None]:
+    """Score resampled queries, the same ones at every parameter."""
+    queries = risk.shape[1]
+    rng = Generator(PCG64(seed))
+    share = np.full(queries, 1 / queries)
+    scores, anchored = [], []
+    at_a_time = max(1, NUMBERS_AT_A_TIME // queries)
+    for start in range(0, samples, at_a_time):
+        drawn = rng.multinomial(queries, share, size=min(at_a_time, samples - start)) / queries
+        r, u = np.clip(risk @ drawn.T, 0, 1), np.clip(utility @ drawn.T, 0, 1)
+        scores.append(_area(r, u))
+        if best is not None:
+            anchored.append(_area(*_anchored(r, u, best)))
+    return _middle(scores, level), _middle(anchored, level) if anchored else None
+
+
+def _middle(scores: list[Float64Array], level: float) -> Interval:
+    low, high = np.quantile(np.concatenate(scores), [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def _or_none(value: float) -> float | None:
+    return None if np.isnan(value) else value

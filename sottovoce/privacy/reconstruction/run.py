@@ -1,0 +1,185 @@
+"""Every attack on a release, for several numbers of variants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+from numpy.random import PCG64, Generator
+
+from sottovoce.errors import UsageError
+from sottovoce.mechanisms.base import WordMechanism
+from sottovoce.mechanisms.boxes import BoxMechanism
+from sottovoce.mechanisms.noise import NoiseMechanism
+from sottovoce.privacy.reconstruction.alignment import Text, align
+from sottovoce.privacy.reconstruction.ceiling import seen_through
+from sottovoce.privacy.reconstruction.cells import cells
+from sottovoce.privacy.reconstruction.intersection import intersection
+from sottovoce.privacy.reconstruction.likelihood import likelihood
+from sottovoce.privacy.reconstruction.priors import log_prior
+from sottovoce.privacy.reconstruction.recovery import Recovery
+from sottovoce.privacy.reconstruction.sampled import sampled
+from sottovoce.privacy.reconstruction.simple import centroid, mode
+from sottovoce.privacy.reconstruction.target import Progress, Target
+from sottovoce.privacy.releases import Released
+from sottovoce.randomness import Randomness, as_seed, is_seeded, secure_generator
+from sottovoce.spaces.space import UNKNOWN
+from sottovoce.types import Float64Array, IntArray
+
+COUNTS = (1, 5, 20, 50)
+CEILING = "ceiling"
+ATTACKS = ("mode", "centroid", "likelihood", "intersection", "sampled", "cell")
+"""In the order in which they are reported; ``ceiling``, a bound, follows the attack on ``once``."""
+CEILING_DRAWS = 4
+"""Noisy points for each word of the texts."""
+
+NEEDS_MECHANISM = "it needs to know the mechanism: name it"
+ONE_POINT = "all variants come from one noisy point, so they are no independent draws"
+WHOLE_RELEASE = "a release 'once' is read as a whole: fewer variants are a random part of it"
+
+Release = Literal["independent", "once"]
+
+
+def reconstruct(
+    releases: Sequence[Released],
+    mechanism: WordMechanism | None,
+    *,
+    release: Release = "independent",
+    counts: Sequence[int] | None = None,
+    prior: Literal["uniform"] | Float64Array = "uniform",
+    attacks: Sequence[str] | None = None,
+    rng: Randomness = None,
+    progress: Progress = None,
+) -> list[Recovery]:
+    """Try to read the words of the texts off their variants.
+
+    counts
+        Numbers of variants to attack; by default 1, 5, 20, 50 and all there are. A text with
+        fewer variants is attacked with what it has.
+    prior
+        ``uniform``, or positive frequencies, one for each word of the space.
+    attacks
+        Some of ``ATTACKS``; by default each one, with the reason where it does not apply.
+    """
+    if release not in ("independent", "once"):
+        raise UsageError("a release is 'independent' or 'once'")
+    if release == "once" and mechanism is not None and not isinstance(mechanism, NoiseMechanism):
+        raise UsageError("release 'once' is made by noise mechanisms only: use 'independent'")
+    chosen = ATTACKS if attacks is None else tuple(attacks)
+    if unknown := set(chosen) - set(ATTACKS):
+        raise UsageError(f"{len(unknown)} of the attacks do not exist: use {', '.join(ATTACKS)}")
+    most = max((len(each.variants) for each in releases), default=0)
+    if not most:
+        raise UsageError("there is no variant to attack: give texts with at least one")
+    wanted = _counts(counts, most)
+    texts = align(releases, mechanism.space if mechanism else None)
+    if isinstance(texts, str):
+        return [Recovery(name, n, applies=False, why=texts) for name in chosen for n in wanted]
+    target = Target(
+        texts, mechanism, release, log_prior(prior, mechanism), _generator(rng), progress
+    )
+    found = [each for name in chosen for each in _attacked(target, name, wanted, most)]
+    return [replace(each, seeded=is_seeded(rng)) for each in found]
+
+
+def _counts(counts: Sequence[int] | None, most: int) -> list[int]:
+    if counts is None:
+        return sorted({n for n in COUNTS if n < most} | {most})
+    if not counts or any(n < 1 for n in counts):
+        raise UsageError("numbers of variants are whole numbers, 1 or more")
+    return sorted({min(int(n), most) for n in counts})
+
+
+def _generator(rng: Randomness) -> Generator:
+    if rng is None:
+        return secure_generator()
+    return rng if isinstance(rng, Generator) else Generator(PCG64(as_seed(rng)))
+
+
+def _attacked(target: Target, name: str, counts: list[int], most: int) -> list[Recovery]:
+    if why := _excluded(target, name):
+        return [Recovery(name, n, applies=False, why=why) for n in counts]
+    if name == "mode":
+        return [_judged(target.texts, name, n, mode(target, n)) for n in counts]
+    if name == "likelihood":
+        guesses = likelihood(target, counts)
+        return [_judged(target.texts, name, n, _words(target, guesses[n])) for n in counts]
+    if name == "intersection":
+        guesses, survivors = intersection(target, counts)
+        return [
+            replace(
+                _judged(target.texts, name, n, _words(target, guesses[n])), survivors=survivors[n]
+            )
+            for n in counts
+        ]
+    if name == "cell":
+        return [_cell(target, n, most) for n in counts] + [_ceiling(target, most)]
+    by_count: Callable[[Target, int], IntArray] = {"centroid": centroid, "sampled": sampled}[name]
+    return [_judged(target.texts, name, n, _words(target, by_count(target, n))) for n in counts]
+
+
+def _excluded(target: Target, name: str) -> str | None:
+    """Why an attack does not apply, if it does not."""
+    mechanism = target.mechanism
+    if name == "mode":
+        return None
+    if mechanism is None:
+        return NEEDS_MECHANISM
+    if name == "intersection" and not isinstance(mechanism, BoxMechanism):
+        return f"'{mechanism.name}' has no boxes: any word may stand for any other"
+    if name == "likelihood":
+        if isinstance(mechanism, BoxMechanism):
+            return "for boxes the intersection attack is the same, and faster"
+        if mechanism.log_probabilities(np.zeros(1, dtype=np.int64)) is None:
+            return f"'{mechanism.name}' has no law in closed form"
+    if name in ("sampled", "cell"):
+        if not isinstance(mechanism, NoiseMechanism):
+            return f"'{mechanism.name}' draws no noise"
+        if name == "sampled" and target.release == "once":
+            return ONE_POINT
+        if name == "cell" and target.release != "once":
+            return "it reads releases 'once'"
+    return None
+
+
+def _cell(target: Target, n: int, most: int) -> Recovery:
+    if n < most:
+        return Recovery("cell", n, applies=False, why=WHOLE_RELEASE)
+    return _judged(target.texts, "cell", n, _words(target, cells(target)))
+
+
+def _ceiling(target: Target, n: int) -> Recovery:
+    truths = [np.array([each.id for each in text.truth], dtype=np.int64) for text in target.texts]
+    words = np.concatenate([*truths, np.empty(0, dtype=np.int64)])
+    hits = [seen_through(target, words) for _ in range(CEILING_DRAWS)]
+    ends = np.cumsum([len(truth) for truth in truths])[:-1]
+    whole = [bool(part.size and part.all()) for hit in hits for part in np.split(hit, ends)]
+    return Recovery(
+        CEILING,
+        n,
+        words=len(words) * CEILING_DRAWS,
+        words_right=int(np.sum(hits)),
+        queries=len(whole),
+        queries_right=sum(whole),
+        bound=True,
+    )
+
+
+def _words(target: Target, guesses: IntArray) -> list[str | None]:
+    known = np.flatnonzero(guesses != UNKNOWN)
+    found: list[str | None] = [None] * len(guesses)
+    for place, word in zip(known.tolist(), target.space.words(guesses[known]), strict=True):
+        found[place] = word.casefold()
+    return found
+
+
+def _judged(texts: list[Text], attack: str, n: int, guesses: list[str | None]) -> Recovery:
+    start = words = words_right = queries_right = 0
+    for text in texts:
+        end = start + len(text.positions)
+        right, whole = text.judge(guesses[start:end])
+        start, words = end, words + len(text.truth)
+        words_right, queries_right = words_right + right, queries_right + whole
+    return Recovery(attack, n, words, words_right, len(texts), queries_right)

@@ -1,0 +1,273 @@
+"""How much of a text is still to be seen in its variants: words, phrases, meaning.
+
+A high value says that the release still resembles the text. A low one does not say that the text is
+safe: an attacker who knows the mechanism may find it all the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.privacy.intervals import LEVEL
+from sottovoce.privacy.overlap import (
+    Tokens,
+    bleu,
+    installed_wordnet,
+    jaccard,
+    meteor,
+    nltk_is_here,
+)
+from sottovoce.privacy.releases import Released
+from sottovoce.types import Float32Array, Float64Array, IntArray
+
+if TYPE_CHECKING:
+    from sottovoce.encoders import Encoder
+
+Measure: TypeAlias = Literal["jaccard", "bleu", "meteor", "semantic"]
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with the number of pairs done, and of all."""
+
+MEASURES: tuple[Measure, ...] = ("jaccard", "bleu", "meteor", "semantic")
+LOWEST: dict[Measure, float] = {"jaccard": 0.0, "bleu": 0.0, "meteor": 0.0, "semantic": -1.0}
+"""The least value of each; the greatest is 1."""
+PAIRS_AT_A_TIME = 512
+VECTORS_KEPT = 20_000
+
+
+@dataclass(frozen=True, repr=False)
+class Similarity:
+    """The similarity of the texts of one file and their variants.
+
+    values
+        One value a query: the mean over its variants.
+    counts
+        How many variants each query has.
+    encoder
+        Who judged the meaning; None where nobody did.
+    meteor
+        What METEOR took for the same word.
+    both_empty
+        Variants without a word of texts without a word; they count as equal.
+    left_out
+        Texts of which nothing was released.
+    """
+
+    ids: tuple[str, ...]
+    values: dict[Measure, Float64Array]
+    counts: IntArray
+    mechanism: str | None
+    epsilon: float | None
+    encoder: str | None
+    meteor: str | None
+    both_empty: int
+    left_out: int
+
+    def mean(self, measure: Measure) -> float:
+        """The mean over the queries."""
+        return float(self.values[measure].mean())
+
+    def mean_of_variants(self, measure: Measure) -> float:
+        """The mean over all variants, as some papers print it: who has many of them weighs more."""
+        return float(np.average(self.values[measure], weights=self.counts))
+
+    def interval(self, measure: Measure, level: float = LEVEL) -> tuple[float, float] | None:
+        """Student's interval of that mean: what other queries of this kind might have given.
+
+        There is none for a single query.
+        """
+        from scipy.stats import t
+
+        values = self.values[measure]
+        if values.size < 2:
+            return None
+        reach = t.ppf((1 + level) / 2, values.size - 1) * values.std(ddof=1) / values.size**0.5
+        mean = values.mean()
+        return max(float(mean - reach), LOWEST[measure]), min(float(mean + reach), 1.0)
+
+    def to_dict(self, per_query: bool = False) -> dict[str, Any]:
+        """Everything but the texts, for programs."""
+        said: dict[str, Any] = {
+            "mechanism": self.mechanism,
+            "epsilon": self.epsilon,
+            "queries": len(self.ids),
+            "variants": int(self.counts.sum()),
+            "measures": {
+                name: {
+                    "mean": self.mean(name),
+                    "interval": self.interval(name),
+                    "mean_of_variants": self.mean_of_variants(name),
+                }
+                for name in self.values
+            },
+            "encoder": self.encoder,
+            "meteor": self.meteor,
+            "both_empty": self.both_empty,
+            "left_out": self.left_out,
+        }
+        if per_query:
+            said["per_query"] = [
+                {"id": name, **{of: float(values[row]) for of, values in self.values.items()}}
+                for row, name in enumerate(self.ids)
+            ]
+        return said
+
+    def __repr__(self) -> str:
+        means = ", ".join(f"{name}={self.mean(name):.3f}" for name in self.values)
+        return f"Similarity({len(self.ids)} queries, {means})"
+
+
+class SimilarityMeter:
+    """Measures files of releases; what it needs is loaded once for all of them.
+
+    measures
+        All that this machine can compute, if not given.
+    encoder
+        A name for :func:`sottovoce.encoders.load_encoder`, or an encoder; None for no semantic one.
+    fold_case
+        Whether words that differ in case alone are the same to Jaccard, BLEU and METEOR.
+    """
+
+    def __init__(
+        self,
+        measures: Sequence[str] | None = None,
+        encoder: Encoder | str | None = "auto",
+        fold_case: bool = True,
+    ) -> None:
+        self.measures = _chosen(measures, encoder)
+        self.meteor: str | None = None
+        self._fold_case = fold_case
+        self._vectors = _Vectors(encoder) if "semantic" in self.measures else None
+        self.encoder = self._vectors.encoder.name if self._vectors else None
+        self._words: dict[Measure, Callable[[Tokens, Tokens], float]] = {}
+        if "jaccard" in self.measures:
+            self._words["jaccard"] = jaccard
+        if "bleu" in self.measures:
+            self._words["bleu"] = bleu()
+        if "meteor" in self.measures:
+            wordnet = installed_wordnet()
+            self.meteor = "words, stems, synonyms" if wordnet else "words, stems"
+            self._words["meteor"] = meteor(wordnet)
+
+    def measure(self, releases: Sequence[Released], progress: Progress | None = None) -> Similarity:
+        """Compare every text with its variants."""
+        said = [each for each in releases if each.variants]
+        if not said:
+            raise UsageError("nothing was released: there is nothing to compare")
+        counts = np.array([len(each.variants) for each in said])
+        pairs, owners, repeats = _pairs(said)
+        sums = {name: np.zeros(len(said)) for name in self.measures}
+        both_empty = 0
+        for start in range(0, len(pairs), PAIRS_AT_A_TIME):
+            stop = min(start + PAIRS_AT_A_TIME, len(pairs))
+            values, empty = self._block(pairs[start:stop])
+            for name, found in values.items():
+                np.add.at(sums[name], owners[start:stop], found * repeats[start:stop])
+            both_empty += int(repeats[start:stop][empty].sum())
+            if progress is not None:
+                progress(stop, len(pairs))
+        return Similarity(
+            ids=tuple(each.id for each in said),
+            values={name: total / counts for name, total in sums.items()},
+            counts=counts,
+            mechanism=_only({each.mechanism for each in said}),
+            epsilon=_only({each.epsilon for each in said}),
+            encoder=self.encoder,
+            meteor=self.meteor,
+            both_empty=both_empty,
+            left_out=len(releases) - len(said),
+        )
+
+    def _block(
+        self, pairs: Sequence[tuple[str, str]]
+    ) -> tuple[dict[Measure, Float64Array], list[int]]:
+        """The values of some pairs, and which of them are empty on both sides."""
+        cut = [(self._tokens(text), self._tokens(variant)) for text, variant in pairs]
+        values = {
+            name: np.array([compare(*both) for both in cut], dtype=np.float64)
+            for name, compare in self._words.items()
+        }
+        if self._vectors is not None:
+            values["semantic"] = self._vectors.cosines(pairs)
+        return values, [row for row, (text, variant) in enumerate(cut) if not (text or variant)]
+
+    def _tokens(self, text: str) -> Tokens:
+        return tuple((text.casefold() if self._fold_case else text).split())
+
+
+def similarity(
+    releases: Sequence[Released],
+    *,
+    measures: Sequence[str] | None = None,
+    encoder: Encoder | str | None = "auto",
+    fold_case: bool = True,
+    progress: Progress | None = None,
+) -> Similarity:
+    """Compare the texts of one file with their variants; see :class:`SimilarityMeter`."""
+    return SimilarityMeter(measures, encoder, fold_case).measure(releases, progress)
+
+
+def _pairs(said: Sequence[Released]) -> tuple[list[tuple[str, str]], IntArray, IntArray]:
+    """Each text with each of its distinct variants; whose it is; how often it came."""
+    counted = [Counter(each.variants) for each in said]
+    pairs = [
+        (each.text, variant) for each, found in zip(said, counted, strict=True) for variant in found
+    ]
+    owners = np.repeat(np.arange(len(said)), [len(found) for found in counted])
+    repeats = np.fromiter(chain.from_iterable(found.values() for found in counted), np.int64)
+    return pairs, owners, repeats
+
+
+def _only(found: set[Any]) -> Any:
+    """What all releases share, if they do."""
+    return found.pop() if len(found) == 1 else None
+
+
+def count_pairs(releases: Sequence[Released]) -> int:
+    """How many pairs of a text and a distinct variant there are to compare."""
+    return sum(len(set(each.variants)) for each in releases)
+
+
+def _chosen(measures: Sequence[str] | None, encoder: Encoder | str | None) -> tuple[Measure, ...]:
+    if measures is None:
+        words: tuple[Measure, ...] = ("bleu", "meteor") if nltk_is_here() else ()
+        return ("jaccard", *words, *(("semantic",) if encoder is not None else ()))
+    if unknown := [name for name in measures if name not in MEASURES]:
+        raise UsageError(
+            f"{len(unknown)} of the measures are not known: there are {', '.join(MEASURES)}"
+        )
+    if not measures:
+        raise UsageError(f"no measure was asked for: there are {', '.join(MEASURES)}")
+    if {"bleu", "meteor"} & set(measures) and not nltk_is_here():
+        raise SottovoceError("BLEU and METEOR need nltk: pip install 'sottovoce[lab]'")
+    return tuple(name for name in MEASURES if name in measures)
+
+
+class _Vectors:
+    """The vectors of the last few thousand distinct texts, each encoded once."""
+
+    def __init__(self, encoder: Encoder | str | None) -> None:
+        from sottovoce.encoders import load_encoder
+
+        if encoder is None:
+            raise UsageError("the semantic measure needs an encoder: name one, or leave it out")
+        self.encoder = load_encoder(encoder) if isinstance(encoder, str) else encoder
+        self._kept: dict[str, Float32Array] = {}
+
+    def cosines(self, pairs: Sequence[tuple[str, str]]) -> Float64Array:
+        """The inner products of unit vectors; 0 where one of them is zero."""
+        texts = dict.fromkeys(chain.from_iterable(pairs))
+        if len(self._kept) > VECTORS_KEPT:
+            self._kept = {}
+        new = [text for text in texts if text not in self._kept]
+        if new:
+            self._kept.update(zip(new, self.encoder.encode(new), strict=True))
+        left = np.stack([self._kept[text] for text, _ in pairs]).astype(np.float64)
+        right = np.stack([self._kept[variant] for _, variant in pairs])
+        return np.asarray(np.clip((left * right).sum(axis=1), -1.0, 1.0))

@@ -1,0 +1,87 @@
+"""The deny-list: words that are always replaced, and never stand in what is released."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from sottovoce.errors import UsageError
+from sottovoce.mechanisms.base import WordMechanism
+from sottovoce.spaces.space import OutputVocabulary, WordSpace
+from sottovoce.text import UNKNOWN, PreparedText, TextPipeline, normalise, resolve, tokenise
+from sottovoce.text.resolve import comparable, spellings
+
+DENIED = -2
+"""The id of a denied word while a text is cut; its slot takes a uniform draw, as an unknown one."""
+
+
+class Denying:
+    """A space in which the words of a list have no entry of their own, in any case, nor with 's."""
+
+    def __init__(self, space: WordSpace, deny: frozenset[str]) -> None:
+        self._space, self._deny = space, deny
+
+    def id(self, word: str) -> int:
+        """The id of a word, ``DENIED`` or ``UNKNOWN``."""
+        if self._deny:
+            form = comparable(word)
+            if form in self._deny or form.removesuffix("'s") in self._deny:
+                return DENIED
+        return self._space.id(word)
+
+    def denies(self, surface: str) -> bool:
+        """Whether a word, or a part of it, is denied."""
+        return bool(self._deny) and any(part.id == DENIED for part in resolve(surface, self))
+
+    def prepare(self, text: str, pipeline: TextPipeline) -> tuple[PreparedText, int]:
+        """Cut a text into slots; also how many of them were denied words.
+
+        If all of it would stay in clear, or a denied word of it, every word is protected.
+        """
+        prepared = pipeline.prepare(text, self)
+        clear = prepared.counts.kept_unprotected
+        if clear and (not len(prepared) or any(map(self.denies, prepared.kept))):
+            prepared = _protecting_all(pipeline).prepare(text, self)
+        denied = prepared.slots == DENIED
+        count = int(denied.sum())
+        if count:
+            prepared = replace(prepared, slots=np.where(denied, UNKNOWN, prepared.slots))
+        return prepared, count
+
+
+@lru_cache(maxsize=8)
+def _protecting_all(pipeline: TextPipeline) -> TextPipeline:
+    return replace(pipeline, protect="all")
+
+
+def deny_list(words: Iterable[str]) -> frozenset[str]:
+    """The list in the form in which words are compared."""
+    listed = [] if isinstance(words, str) else list(words)
+    if isinstance(words, str) or not all(isinstance(word, str) for word in listed):
+        raise UsageError("deny must be a collection of words, such as frozenset({'python'})")
+    for word in listed:
+        if [token.surface for token in tokenise(word)] != [normalise(word)]:
+            raise UsageError(
+                "each entry of the deny-list must be one word without punctuation around it; list "
+                "the words of a phrase one by one"
+            )
+    return frozenset(map(comparable, listed))
+
+
+@lru_cache(maxsize=4)
+def denying(space: WordSpace, deny: frozenset[str]) -> Denying:
+    """The space as texts are looked up in it; one for all batches of a process."""
+    return Denying(space, deny)
+
+
+@lru_cache(maxsize=4)
+def never_releasing(mechanism: WordMechanism, deny: frozenset[str]) -> WordMechanism:
+    """The mechanism without the denied words among those it may release."""
+    space = mechanism.space
+    forms = {form for word in deny for form in (*spellings(word), *spellings(word + "'s"))}
+    left = np.setdiff1d(space.output.ids, space.ids(sorted(forms)))
+    name = f"{space.output.name} without the deny-list"
+    return replace(mechanism, space=space.with_output(OutputVocabulary(name, left)))

@@ -1,0 +1,107 @@
+"""Linkable substitutes: the same word gets the same one everywhere, decided by a secret.
+
+Each word has a generator of its own, keyed by the secret and the word, so that neither the order
+of the rows nor their batches matter. Whoever has the secret can compute every substitute.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.random import Generator
+
+from sottovoce.errors import UsageError
+from sottovoce.guarantees import Guarantee
+from sottovoce.mechanisms.base import ROWS_AT_A_TIME, WordMechanism
+from sottovoce.randomness import Draws
+from sottovoce.text import PreparedText
+from sottovoce.text.resolve import comparable
+from sottovoce.types import IntArray
+
+SECRET_BYTES = 32
+SHORTEST_SECRET = 16
+NOT_YET = -1
+
+LINKABLE = (
+    "linkable: equal words have equal substitutes, so which places hold equal words, and how "
+    "often, is released as it is; frequent words can be guessed by counting, whatever the epsilon"
+)
+SCOPE = "distinct in-vocabulary word, with which places hold equal words given away"
+WHO_HAS_THE_KEY = "whoever has the key of the linkable substitutes can undo most of them"
+
+
+def new_secret() -> bytes:
+    """A secret from the operating system."""
+    return secrets.token_bytes(SECRET_BYTES)
+
+
+def seeded_secret(seed: int) -> bytes:
+    """The secret of an experiment: anybody can compute it."""
+    return hashlib.sha256(f"sottovoce linkable, seed {seed}".encode()).digest()
+
+
+def check_secret(secret: bytes) -> None:
+    """Refuse a secret that could be guessed by trying."""
+    if not isinstance(secret, bytes) or len(secret) < SHORTEST_SECRET:
+        raise UsageError(
+            f"the key of linkable substitutes needs at least {SHORTEST_SECRET} random bytes; make "
+            f"one with: head -c {SECRET_BYTES} /dev/urandom > FILE"
+        )
+
+
+def linkable_guarantee(guarantee: Guarantee) -> Guarantee:
+    """What is left of a promise if equal words stay equal."""
+    return replace(guarantee, scope=SCOPE).with_caveats(LINKABLE, WHO_HAS_THE_KEY)
+
+
+@lru_cache(maxsize=4)
+def linked(secret: bytes, mechanism: WordMechanism) -> Linked:
+    """The substitutes of a data set; one for all batches of a process."""
+    return Linked(secret, mechanism)
+
+
+class Linked:
+    """Draws the substitute of each word once and remembers it."""
+
+    def __init__(self, secret: bytes, mechanism: WordMechanism) -> None:
+        self._mechanism = mechanism
+        own = f"{mechanism.spec}\n{mechanism.space.sha256}".encode()
+        self._key = hmac.digest(secret, own, "sha256")
+        self._known = np.full(mechanism.space.size, NOT_YET)
+
+    def substitutes(self, texts: list[PreparedText]) -> list[IntArray]:
+        """The ids of the substitutes, one array (1, slots) for each text."""
+        self._draw(np.unique(np.concatenate([text.ids for text in texts])))
+        filled = []
+        for text in texts:
+            slots = np.empty((1, len(text)), dtype=np.int64)
+            slots[0, ~text.uniform] = self._known[text.ids]
+            spans = text.spans[text.uniform].tolist()
+            slots[0, text.uniform] = [self._unknown(text.text[a:b]) for a, b in spans]
+            filled.append(slots)
+        return filled
+
+    def _draw(self, ids: IntArray) -> None:
+        new = ids[self._known[ids] == NOT_YET]
+        for start in range(0, len(new), ROWS_AT_A_TIME):
+            some = new[start : start + ROWS_AT_A_TIME]
+            units = [(self._generator(word), 1) for word in self._mechanism.space.words(some)]
+            self._known[some] = self._mechanism.draw(some, Draws(units))
+
+    def _generator(self, word: str) -> Generator:
+        from randomgen import AESCounter
+
+        return Generator(AESCounter(key=int.from_bytes(self._digest("known", word)[:16], "little")))
+
+    def _unknown(self, surface: str) -> int:
+        released = self._mechanism.space.output.ids
+        number = int.from_bytes(self._digest("unknown", comparable(surface)), "little")
+        return int(released[number % len(released)])
+
+    def _digest(self, kind: str, word: str) -> bytes:
+        return hmac.digest(self._key, f"{kind}\n{word}".encode("utf-8", "surrogatepass"), "sha256")

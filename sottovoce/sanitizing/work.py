@@ -1,0 +1,210 @@
+"""Work in progress: a private folder beside the output, from which a killed run can go on.
+
+Each block is on disk before the journal says so; what the journal does not mention is cut off when
+the work goes on. So every row is written exactly once, wherever the process was killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.sanitizing.counts import Counts
+from sottovoce.sanitizing.sources import START, Mark
+
+if sys.platform != "win32":
+    import fcntl
+
+PLAN, JOURNAL, OUTPUT = "plan.json", "journal", "output"
+AGAIN = "start anew with --overwrite"
+
+
+@dataclass(frozen=True)
+class State:
+    """How far the work is: rows done, where the input goes on, how long the output is."""
+
+    rows: int = 0
+    mark: Mark = START
+    size: int = 0
+    counts: Counts = field(default_factory=Counts)
+    complete: bool = False
+
+    def line(self) -> bytes:
+        """One line of the journal, with a checksum."""
+        content = {**vars(self), "counts": self.counts.to_dict()}
+        body = json.dumps(content).encode()
+        return b"%08x %s\n" % (zlib.crc32(body), body)
+
+    @classmethod
+    def of(cls, line: bytes) -> State | None:
+        """Read a line, unless it is not whole."""
+        check, _, body = line.rstrip(b"\n").partition(b" ")
+        if not line.endswith(b"\n") or check != b"%08x" % zlib.crc32(body):
+            return None
+        content = json.loads(body)
+        mark, counts = tuple(content["mark"]), Counts(**content["counts"])
+        return cls(**{**content, "mark": mark, "counts": counts})
+
+
+def work_folder(out: Path) -> Path:
+    """Where the work for an output file is."""
+    return out.with_name(f".{out.name}.sanitizing")
+
+
+class Work:
+    """The folder, held by one process at a time."""
+
+    def __init__(self, folder: Path, journal: FileIO) -> None:
+        self.folder, self._journal = folder, journal
+        self.output = folder / OUTPUT
+        self.state = State()
+        self.fresh = not (folder / PLAN).exists()
+        """Whether nothing of an earlier run is here."""
+
+    def plan(self) -> dict[str, Any] | None:
+        """What was begun here, if anything."""
+        try:
+            found: dict[str, Any] = json.loads((self.folder / PLAN).read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError):
+            raise SottovoceError(f"what an earlier run left is damaged: {AGAIN}") from None
+        return found
+
+    def begin(self, plan: dict[str, Any]) -> None:
+        """Forget what may be here, and note what is to be done."""
+        (self.folder / PLAN).unlink(missing_ok=True)
+        self._journal.truncate(0)
+        with _private(self.output) as file:
+            file.truncate(0)
+        write_whole(self.folder / PLAN, json.dumps(plan).encode(), 0o600)
+        self.fresh = True
+
+    def restore(self) -> None:
+        """Go back to the last block that is on disk for sure."""
+        self._journal.seek(0)
+        good, lines = 0, self._journal.read().splitlines(keepends=True)
+        for number, line in enumerate(lines):
+            state = State.of(line)
+            if state is None:
+                if number + 1 < len(lines):
+                    raise SottovoceError(f"the journal of the earlier run is damaged: {AGAIN}")
+                break
+            self.state, good = state, good + len(line)
+        self._journal.truncate(good)
+        if self.state.complete and not self.output.exists():
+            return  # It has its own name already.
+        with _private(self.output) as file:
+            if os.fstat(file.fileno()).st_size < self.state.size:
+                raise SottovoceError(f"the output of the earlier run is damaged: {AGAIN}")
+            file.truncate(self.state.size)
+
+    @contextmanager
+    def appending(self) -> Iterator[Appender]:
+        """Open the output for further blocks."""
+        with _private(self.output) as file:
+            yield Appender(self, file)
+
+    def note(self, state: State) -> None:
+        """Write down how far it is, for good."""
+        _write(self._journal, state.line())
+        self.state = state
+
+    def remove(self) -> None:
+        """Leave nothing behind; the plan goes first, so that half a folder is no work."""
+        with suppress(FileNotFoundError):
+            (self.folder / PLAN).unlink()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@dataclass
+class Appender:
+    """Writes blocks to the output of some work."""
+
+    work: Work
+    file: FileIO
+
+    def append(self, data: bytes, state: State) -> None:
+        """Write a block, and then that it was written."""
+        _write(self.file, data)
+        self.work.note(state)
+
+
+@contextmanager
+def open_work(out: Path, *, resume: bool, overwrite: bool) -> Iterator[Work]:
+    """The folder for this output, for this process alone; one without any work is removed."""
+    folder = work_folder(out)
+    if folder.exists() and (folder / PLAN).exists() and not (resume or overwrite):
+        raise UsageError(
+            "an earlier run on this output was stopped: go on with --resume, or " + AGAIN
+        )
+    folder.mkdir(mode=0o700, exist_ok=True)
+    with _private(folder / JOURNAL) as journal:
+        if sys.platform != "win32":
+            try:
+                fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UsageError("another process is writing this output: wait for it") from None
+        work = Work(folder, journal)
+        try:
+            yield work
+        finally:
+            if work.fresh and not work.state.rows:
+                work.remove()
+
+
+def write_whole(file: Path, data: bytes, mode: int = 0o666) -> None:
+    """Write a file so that it is there with all its content, or not at all."""
+    growing = file.with_name(f".{file.name}.growing")
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        with open(os.open(growing, flags, mode), "wb", buffering=0) as out:
+            _write(out, data)
+        move(growing, file)
+    except OSError:
+        growing.unlink(missing_ok=True)
+        raise
+
+
+def move(file: Path, to: Path) -> None:
+    """Give a file that is on disk its name."""
+    file.replace(to)
+    if sys.platform != "win32":
+        folder = os.open(to.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def settle(file: Path) -> None:
+    """Wait until a file is on disk, and give it the usual permissions."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    with file.open("rb") as handle:
+        os.fsync(handle.fileno())
+    file.chmod(0o666 & ~mask)
+
+
+def _write(file: FileIO, data: bytes) -> None:
+    """Write everything, and wait until it is on disk."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
+    os.fsync(file.fileno())
+
+
+def _private(file: Path) -> FileIO:
+    """Open for reading, and for writing at the end; without a buffer that could fail later."""
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    return open(descriptor, "a+b", buffering=0)

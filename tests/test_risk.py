@@ -1,0 +1,163 @@
+"""All attacks together, and the command that runs them."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from sottovoce import Obfuscator, mechanism
+from sottovoce.cli import app
+from sottovoce.encoders import load_encoder
+from sottovoce.errors import UsageError
+from sottovoce.privacy.query_log import QueryLog
+from sottovoce.privacy.releases import Released
+from sottovoce.privacy.risk import assess, word_frequencies
+
+QUERIES = [
+    "skin cancer",
+    "divorce lawyer cost",
+    "night bus",
+    "panic attack at work",
+    "rent arrears",
+]
+LOG = [*QUERIES, *(f"{word} prices" for word in ("bread", "milk", "bus", "school", "coal"))]
+
+
+def released(space, spec, n=20, release="independent"):
+    obfuscator = Obfuscator(mechanism(spec, space=space), n=n, release=release, rng=5)
+    return [
+        Released(str(i), each.text, each.variants, each.mechanism, each.epsilon, each.release)
+        for i, each in enumerate(obfuscator.obfuscate(QUERIES))
+    ]
+
+
+def test_the_headline_is_the_strongest_attack(default_space):
+    releases = released(default_space, "cmp:epsilon=10")
+    report = assess(
+        releases,
+        mechanism=mechanism("cmp:epsilon=10", space=default_space),
+        log=QueryLog(LOG),
+        encoders=[load_encoder("light")],
+        counts=(1, 5),
+        rng=1,
+    )
+    shares = [each.word_share for each in report.attacks]
+    assert report.words is not None
+    assert report.words.share == max(shares) > min(shares)
+    lazy = [each.lazy.value for _, each in report.inferences]
+    whole = [each.query_share for each in report.attacks]
+    assert report.texts is not None
+    assert report.texts.share == max(*lazy, *whole)
+    assert [n for n, _ in report.inferences] == [1, 5]
+
+
+def test_counts_end_at_what_there_is(default_space):
+    report = assess(released(default_space, "cmp:epsilon=10", n=3))
+    assert sorted({each.n for each in report.recoveries}) == [1, 3]
+
+
+def test_a_prior_counts_the_words_of_the_log(toy):
+    frequencies = word_frequencies(QueryLog(["a b", "A c", "zzz"]), toy)
+    assert frequencies.tolist() == [3.0, 2.0, 2.0, 1.0, 1.0]
+    with pytest.raises(UsageError, match="prior from the log"):
+        assess([Released("1", "a", ("b",))], prior="log")
+
+
+def test_nothing_to_attack_is_said(toy):
+    with pytest.raises(UsageError, match="nothing to attack"):
+        assess([Released("1", "a", ())])
+    with pytest.raises(UsageError, match="needs an encoder"):
+        assess([Released("1", "a", ("b",))], log=QueryLog(["a"]))
+
+
+def test_no_text_in_the_report(default_space):
+    report = assess(released(default_space, "cmp:epsilon=10", n=2), rng=1)
+    said = json.dumps(report.to_dict()) + repr(report)
+    assert "lawyer" not in said
+    assert report.seeded
+
+
+# The command
+
+
+@pytest.fixture
+def file(tmp_path, default_space):
+    path = tmp_path / "releases.jsonl"
+    rows = Obfuscator(mechanism("cmp:epsilon=10", space=default_space), n=5, rng=5)
+    path.write_text("\n".join(json.dumps(r.to_dict()) for r in rows.obfuscate(QUERIES)))
+    return path
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(each) for each in arguments], catch_exceptions=True)
+
+
+def test_a_file_of_ours_is_attacked_with_what_it_says_of_itself(file, tmp_path):
+    log = tmp_path / "log.txt"
+    log.write_text("\n".join(LOG))
+    picture = tmp_path / "risk.svg"
+    result = run("attack", file, "--log", log, "--seed", 1, "--encoder", "light", "--json")
+    assert result.exit_code == 0, result.exception
+    found = json.loads(result.stdout)
+    assert found["mechanism"] == "cmp:epsilon=10"
+    assert {each["attack"] for each in found["recoveries"] if each["applies"]} == {
+        "mode",
+        "centroid",
+        "sampled",
+    }
+    result = run("attack", file, "--log", log, "--encoder", "light", "--figure", picture)
+    assert "The strongest attack" in result.stdout
+    assert "query inference" in picture.read_text()
+
+
+def test_a_log_without_the_originals_is_refused(file, tmp_path):
+    log = tmp_path / "log.txt"
+    log.write_text("bread prices\nmilk prices\n")
+    result = run("attack", file, "--log", log, "--encoder", "light")
+    assert isinstance(result.exception, UsageError)
+    assert "risk of 0 would be a lie" in str(result.exception)
+    added = run("attack", file, "--log", log, "--encoder", "light", "--add-originals", "-n", 1)
+    assert added.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("-m", "cmpp"), "unknown mechanism"),
+        (("-m", "cmp:epsilon=0"), "positive"),
+        (("-m", "cmp:epsilon=nan"), "positive"),
+        (("-m", "santext", "--release", "once"), "noise mechanisms only"),
+        (("-n", "0"), "at least one"),
+        (("--figure", "risk.pdf"), "png"),
+        (("--log", "nowhere.txt"), "no such file"),
+        (("--log", "demo", "--encoder", "light", "--engine-encoder", "light"), "another one"),
+    ],
+)
+def test_wrong_use_says_what_to_do(file, arguments, says):
+    result = run("attack", file, *arguments)
+    assert isinstance(result.exception, UsageError)
+    assert says in str(result.exception)
+
+
+def test_mixed_files_are_refused(tmp_path, file):
+    lines = file.read_text().splitlines()
+    other = json.loads(lines[0]) | {"mechanism": "cmp:epsilon=5"}
+    file.write_text("\n".join([*lines, json.dumps(other)]))
+    result = run("attack", file)
+    assert "more than one mechanism" in str(result.exception)
+
+
+def test_words_that_never_change_are_all_got_back(toy):
+    texts = [Released(str(i), "a b c", ("a b c",) * 4) for i in range(10)]
+    report = assess(texts)
+    assert report.words is not None
+    assert report.texts is not None
+    assert report.words.share == report.texts.share == 1
+    changed = [replace(each, variants=("e f e",) * 4) for each in texts]
+    hidden = assess(changed)
+    assert hidden.words is not None
+    assert hidden.words.share == 0
+    assert 0 < hidden.words.high < 0.2
+    assert np.isclose(hidden.words.low, 0)
