@@ -80,6 +80,35 @@ def read_queries(file: Path) -> Iterator[tuple[str, str]]:
         yield _string(fields, "query_id", place), _string(fields, "text", place)
 
 
+def read_strings(source: Path | str) -> Iterator[str]:
+    """Public strings: the demo log (``demo``), the queries of a collection, or those of a file.
+
+    A file is text (a string a line), JSON lines with ``text``, or tab-separated values, of which
+    the last column counts; each perhaps gzipped.
+    """
+    if source == "demo":
+        return iter(demo_log())
+    path = Path(source).expanduser()
+    if str(source).startswith(_FROM_PACKAGE):
+        return iter(_package_queries(_package(str(source).removeprefix(_FROM_PACKAGE))).values())
+    if path.is_dir():
+        if (queries := _find(path, "queries.jsonl")) is None:
+            raise UsageError(f"the folder {path} holds neither queries.jsonl nor queries.jsonl.gz")
+        return (text for _, text in read_queries(queries))
+    if not path.is_file():
+        raise UsageError(
+            "there is no such pool: use demo, a file (.txt, .jsonl or .tsv, each perhaps with "
+            ".gz), a folder with queries.jsonl in it, or ir_datasets:ID"
+        )
+    kind = Path(path.name.removesuffix(".gz")).suffix
+    if kind == ".jsonl":
+        places = ((line, f"line {number} of {path}") for number, line in _lines(path))
+        return (_string(_fields(line, place), "text", place) for line, place in places)
+    if kind in (".txt", ".tsv"):
+        return (line.rpartition("\t")[2] if kind == ".tsv" else line for _, line in _lines(path))
+    raise UsageError(f"{path} is neither .txt, .jsonl nor .tsv (each perhaps with .gz): convert it")
+
+
 def read_judgments(file: Path) -> dict[str, dict[str, int]]:
     """Grades by query and document, from lines ``query 0 document grade`` (TREC)."""
     judgments: dict[str, dict[str, int]] = {}
@@ -95,7 +124,8 @@ def read_judgments(file: Path) -> dict[str, dict[str, int]]:
     return judgments
 
 
-def _from_package(name: str) -> Collection:
+def _package(name: str) -> Any:
+    """A data set of the package ir_datasets."""
     try:
         import ir_datasets  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
@@ -104,18 +134,26 @@ def _from_package(name: str) -> Collection:
             "what you ask for from the network"
         ) from None
     try:
-        dataset = ir_datasets.load(name)
+        return ir_datasets.load(name)
     except KeyError:
         raise UsageError(f"ir_datasets knows no collection '{name}'") from None
+
+
+def _package_queries(dataset: Any) -> dict[str, str]:
+    if not dataset.has_queries():
+        return {}
+    return {query.query_id: query.default_text() for query in dataset.queries_iter()}
+
+
+def _from_package(name: str) -> Collection:
+    dataset = _package(name)
     return Collection(
         name=name,
         documents=tuple(
             Document(doc.doc_id, getattr(doc, "title", "") or "", doc.default_text())
             for doc in dataset.docs_iter()
         ),
-        queries={q.query_id: q.default_text() for q in dataset.queries_iter()}
-        if dataset.has_queries()
-        else {},
+        queries=_package_queries(dataset),
         judgments=dataset.qrels_dict() if dataset.has_qrels() else {},
     )
 

@@ -74,10 +74,11 @@ class Guarantee:
         if self.notion == "none":
             return "no formal guarantee."
         if self.notion == "metric":
+            things = "texts" if self.scope == "text" else "words"
             return (
                 f"metric privacy with epsilon {self.epsilon:g} per unit of {self.metric} distance, "
-                f"for each {self.scope} and release: the closer two words, the harder to tell "
-                "apart; distant words can be told apart."
+                f"for each {self.scope} and release: the closer two {things}, the harder to "
+                f"tell apart; distant {things} can be told apart."
             )
         if self.notion == "group":
             return (

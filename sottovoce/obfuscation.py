@@ -11,7 +11,13 @@ import numpy as np
 
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.guarantees import MANY_RELEASES, WORD_BY_WORD, Guarantee
-from sottovoce.mechanisms.base import Mechanism, TextMechanism, WordMechanism, require
+from sottovoce.mechanisms.base import (
+    Mechanism,
+    PoolMechanism,
+    TextMechanism,
+    WordMechanism,
+    require,
+)
 from sottovoce.mechanisms.noise import NoiseMechanism
 from sottovoce.randomness import Randomness, Streams
 from sottovoce.text import PreparedText, TextPipeline
@@ -24,6 +30,9 @@ RELEASES: tuple[Release, ...] = ("independent", "once")
 
 TEXTS_AT_A_TIME = 256
 ONE_POINT = "all variants are read off one noisy point per word: together they cost one release"
+ONE_POINT_OF_TEXT = (
+    "all variants are read off one noisy point of the text: together they cost one release"
+)
 ALL_PROTECTED = (
     "no word of the text is of the kind to be protected: it would have come out as it is, so all "
     "its words were protected"
@@ -45,7 +54,8 @@ class Obfuscation:
     """Nats per unit of distance (per word for notion ``local``); None: nothing bounds it."""
     unchanged: float | None
     """Share of the protected words that came back as they were, over all variants; counted, not
-    a measure of privacy: a word that changed may still be guessed. None: no word was protected."""
+    a measure of privacy: a word that changed may still be guessed. None: no word was protected.
+    Where texts are replaced as a whole, the share of variants that are the text."""
     unknown: tuple[str, ...]
     kept: tuple[str, ...]
     seeded: bool
@@ -78,7 +88,7 @@ class Obfuscator:
         How texts are cut and which words are protected; by default as the mechanism's paper has it.
     release
         ``independent``: N fresh draws, costing N times epsilon. ``once`` (noise mechanisms): one
-        noisy point for each word, all N variants read off that point, costing one epsilon.
+        noisy point for each word (or text), all N variants read off it, costing one epsilon.
     rng
         None for secure randomness; a seed for experiments, giving the same result for any batch
         size and number of workers. Text number i, counted from ``first``, has its own generators.
@@ -103,16 +113,24 @@ class Obfuscator:
         if self.pipeline is None:
             object.__setattr__(self, "pipeline", TextPipeline(protect=self.mechanism.protects))
         if self.release == "once":
-            if not isinstance(self.mechanism, NoiseMechanism):
-                raise UsageError(
-                    f"release 'once' needs a noise mechanism; '{self.mechanism.name}' draws no "
-                    "noise: use 'independent'"
-                )
-            require(
-                self.n <= len(self.mechanism.space.output),
-                f"release 'once' reads {self.n} different words off one point, but the output "
-                f"vocabulary has {len(self.mechanism.space.output)}: ask for fewer variants",
+            self._check_once()
+
+    def _check_once(self) -> None:
+        chosen = self.mechanism
+        if isinstance(chosen, NoiseMechanism):
+            there, what, where = len(chosen.space.output), "words", "output vocabulary"
+        elif isinstance(chosen, PoolMechanism):
+            there, what, where = len(chosen.pool), "strings", "pool"
+        else:
+            raise UsageError(
+                f"release 'once' needs a noise mechanism; '{chosen.name}' draws no noise: use "
+                "'independent'"
             )
+        require(
+            self.n <= there,
+            f"release 'once' reads {self.n} different {what} off one point, but the {where} has "
+            f"{there}: ask for fewer variants",
+        )
 
     def obfuscate(self, texts: Iterable[str], *, first: int = 0) -> Iterator[Obfuscation]:
         """Obfuscate texts one after the other, in order, a batch at a time.
@@ -143,7 +161,9 @@ class Obfuscator:
         try:
             if isinstance(self.mechanism, WordMechanism):
                 return self._word_by_word(self.mechanism, texts, first, streams)
-            assert isinstance(self.mechanism, TextMechanism)  # noqa: S101 - there are two kinds
+            if isinstance(self.mechanism, PoolMechanism):
+                return self._from_pool(self.mechanism, texts, first, streams)
+            assert isinstance(self.mechanism, TextMechanism)  # noqa: S101 - there are three kinds
             return [
                 self._as_a_whole(self.mechanism, text, first + number, streams)
                 for number, text in enumerate(texts)
@@ -201,6 +221,26 @@ class Obfuscator:
             kept=prepared.kept,
         )
 
+    def _from_pool(
+        self, mechanism: PoolMechanism, texts: Sequence[str], first: int, streams: Streams
+    ) -> list[Obfuscation]:
+        places = mechanism.release(texts, self.n, self.release == "once", first, streams)
+        strings = mechanism.pool.strings
+        released = [tuple(strings[place] for place in row) for row in places.tolist()]
+        return [
+            self._result(
+                text,
+                variants,
+                streams,
+                caveats=(),
+                protected=1,
+                unchanged=[*map(folded_text, variants)].count(folded_text(text)) / self.n,
+                unknown=(),
+                kept=(),
+            )
+            for text, variants in zip(texts, released, strict=True)
+        ]
+
     def _as_a_whole(
         self, mechanism: TextMechanism, text: str, number: int, streams: Streams
     ) -> Obfuscation:
@@ -237,7 +277,9 @@ class Obfuscator:
         guarantee = self.mechanism.guarantee.with_caveats(*caveats)
         if self.release == "once" and self.n > 1:
             others = tuple(each for each in guarantee.caveats if each != MANY_RELEASES)
-            guarantee = replace(guarantee, caveats=(*others, ONE_POINT))
+            whole = isinstance(self.mechanism, PoolMechanism)
+            said = ONE_POINT_OF_TEXT if whole else ONE_POINT
+            guarantee = replace(guarantee, caveats=(*others, said))
         if streams.reproducible:
             guarantee = guarantee.with_caveats(SEEDED)
         releases = 0 if not protected else 1 if self.release == "once" else self.n

@@ -4,8 +4,8 @@
     check_mechanism(MyMechanism(space=toy_space(), epsilon=2.0))
 
 ``CHECKS`` are for mechanisms that work word by word, ``TEXT_CHECKS`` for those that rewrite a
-text. Each check is also a function of its own; a broken promise raises ``AssertionError`` with the
-promise as its message.
+text, ``POOL_CHECKS`` for those that replace it by a string of a pool. Each check is also a
+function of its own; a broken promise raises ``AssertionError`` with the promise as its message.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.random import PCG64, Generator
 
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.mechanisms.base import Mechanism, TextMechanism, WordMechanism
+from sottovoce.mechanisms.base import Mechanism, PoolMechanism, TextMechanism, WordMechanism
 from sottovoce.mechanisms.noise import NoiseMechanism
 from sottovoce.obfuscation import Obfuscator
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
@@ -57,8 +57,11 @@ def check_mechanism(mechanism: Mechanism) -> None:
     if isinstance(mechanism, WordMechanism):
         for check in CHECKS:
             check(mechanism)
+    if isinstance(mechanism, PoolMechanism):
+        for pool_check in POOL_CHECKS:
+            pool_check(mechanism)
     promise(
-        isinstance(mechanism, TextMechanism | WordMechanism),
+        isinstance(mechanism, TextMechanism | WordMechanism | PoolMechanism),
         "a mechanism works word by word or on a whole text",
     )
 
@@ -293,7 +296,7 @@ TEXTS = (
 )
 
 
-def check_text_seeds(mechanism: TextMechanism) -> None:
+def check_text_seeds(mechanism: Mechanism) -> None:
     """A seed decides everything, and neither the batch nor its place in it changes a text."""
     runs = [
         [r.variants for r in Obfuscator(mechanism, n=5, rng=11, batch_size=size).obfuscate(TEXTS)]
@@ -315,14 +318,14 @@ def check_text_variants(mechanism: TextMechanism) -> None:
             promise(bool(result.guarantee.caveats), "fewer variants than asked for are explained")
 
 
-def check_text_silence(mechanism: TextMechanism) -> None:
+def check_text_silence(mechanism: Mechanism) -> None:
     """Neither logs nor prints hold a word of the text."""
     with _listening() as heard:
         list(Obfuscator(mechanism, n=2).obfuscate([f"{SECRET} doctor"]))
     promise(SECRET not in heard.getvalue(), "no text in logs, prints or errors")
 
 
-def check_text_generator(mechanism: TextMechanism) -> None:
+def check_text_generator(mechanism: Mechanism) -> None:
     """The global numpy generator is neither used nor moved."""
     before = pickle.dumps(np.random.get_state())  # noqa: NPY002 - it is what must not move
     list(Obfuscator(mechanism, n=3).obfuscate(TEXTS[:2]))
@@ -330,7 +333,7 @@ def check_text_generator(mechanism: TextMechanism) -> None:
     promise(before == after, "the global numpy generator stays untouched")
 
 
-def check_text_pickle(mechanism: TextMechanism) -> None:
+def check_text_pickle(mechanism: Mechanism) -> None:
     """A mechanism travels as its parameters and what it works on."""
     list(Obfuscator(mechanism, n=2).obfuscate(TEXTS[:2]))
     resources = [getattr(mechanism, name) for name in mechanism.resources()]
@@ -351,6 +354,74 @@ TEXT_CHECKS: tuple[Callable[[TextMechanism], None], ...] = (
     check_text_generator,
     check_text_pickle,
     check_guarantee,
+)
+
+
+# Mechanisms that replace a text by a string of a pool
+
+
+EQUAL_TEXTS = 12
+
+
+def check_pool_closure(mechanism: PoolMechanism) -> None:
+    """Every text, a blank one too, gets its variants, and they are strings of the pool."""
+    for result in Obfuscator(mechanism, n=5).obfuscate(TEXTS):
+        promise(len(result.variants) == 5, "every text gets as many variants as asked for")
+        promise(
+            set(result.variants) <= set(mechanism.pool.strings), "only strings of the pool leave"
+        )
+        promise(result.spent != 0, "no text is released at no cost")
+    promise(not list(Obfuscator(mechanism).obfuscate([])), "no texts in, none out")
+
+
+def check_pool_texts_are_independent(mechanism: PoolMechanism) -> None:
+    """Equal texts in one batch get noise of their own, with a seed and without."""
+    low = replace(mechanism, epsilon=1e-3)
+    for rng in (3, None):
+        results = Obfuscator(low, n=2, rng=rng).obfuscate(TEXTS[:1] * EQUAL_TEXTS)
+        for variants in zip(*(result.variants for result in results), strict=True):
+            promise(len(set(variants)) > 1, "texts of one batch do not share their noise")
+
+
+def check_pool_variants_are_independent(mechanism: PoolMechanism) -> None:
+    """The variants of a text are drawn afresh, unless they are read off one point."""
+    low = replace(mechanism, epsilon=1e-3)
+    for rng in (3, None):
+        (result,) = Obfuscator(low, n=EQUAL_TEXTS, rng=rng).obfuscate(TEXTS[:1])
+        promise(len(set(result.variants)) > 1, "variants of a text do not share their noise")
+
+
+def check_pool_epsilon(mechanism: PoolMechanism) -> None:
+    """A large epsilon gives a string of the pool back as itself, a small one does not."""
+    strings = mechanism.pool.strings[:20]
+    loud, quiet = (
+        np.mean([r.unchanged or 0.0 for r in Obfuscator(each, n=3, rng=5).obfuscate(strings)])
+        for each in (replace(mechanism, epsilon=epsilon) for epsilon in (1e5, 1e-3))
+    )
+    promise(loud - quiet > 0.5, "epsilon decides how much is released")
+
+
+def check_pool_once(mechanism: PoolMechanism) -> None:
+    """One point gives different strings for one epsilon, the first as an independent draw would."""
+    count = min(3, len(mechanism.pool))
+    (result,) = Obfuscator(mechanism, n=count, release="once", rng=1).obfuscate(TEXTS[:1])
+    (single,) = Obfuscator(mechanism, n=1, rng=1).obfuscate(TEXTS[:1])
+    promise(len(set(result.variants)) == count, "one point gives different strings")
+    promise(result.variants[0] == single.variants[0], "the first of them is the mechanism's own")
+    promise(result.spent == single.spent, "all variants of one point cost one release")
+
+
+POOL_CHECKS: tuple[Callable[[PoolMechanism], None], ...] = (
+    check_pool_closure,
+    check_text_seeds,
+    check_pool_texts_are_independent,
+    check_pool_variants_are_independent,
+    check_text_generator,
+    check_text_pickle,
+    check_text_silence,
+    check_guarantee,
+    check_pool_epsilon,
+    check_pool_once,
 )
 
 

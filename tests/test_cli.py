@@ -214,7 +214,7 @@ def test_mechanisms_are_described(run, tmp_path):
         notions = {each["name"]: each["guarantee"]["notion"] for each in said}
         assert notions == {
             **dict.fromkeys(["cmp", "mahalanobis", "vickrey-cmp", "vickrey-mahalanobis"], "metric"),
-            **dict.fromkeys(["santext", "tem"], "metric"),
+            **dict.fromkeys(["santext", "tem", "comet-cmp", "comet-mahalanobis"], "metric"),
             **dict.fromkeys(["wbb", "aea", "fea"], "none"),
             "custext": "group",
         }

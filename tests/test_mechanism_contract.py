@@ -10,15 +10,18 @@ import pytest
 
 from sottovoce import testing
 from sottovoce.collections import load_collection
+from sottovoce.encoders.pool import load_pool
 from sottovoce.engines.bm25 import BM25
 from sottovoce.errors import UsageError
 from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms import kind, mechanism, names, register
-from sottovoce.mechanisms.base import TextMechanism, WordMechanism
+from sottovoce.mechanisms.base import PoolMechanism, TextMechanism, WordMechanism
 from sottovoce.mechanisms.cmp import CMP
+from sottovoce.mechanisms.comet import CometCMP
 
 WORD_MECHANISMS = [name for name in names() if issubclass(kind(name), WordMechanism)]
 TEXT_MECHANISMS = [name for name in names() if issubclass(kind(name), TextMechanism)]
+POOL_MECHANISMS = [name for name in names() if issubclass(kind(name), PoolMechanism)]
 SPECS = [
     *WORD_MECHANISMS,
     "mahalanobis:compat=pypantera",
@@ -30,7 +33,7 @@ SPECS = [
 
 
 def test_every_mechanism_is_under_contract():
-    assert {*WORD_MECHANISMS, *TEXT_MECHANISMS} == set(names())
+    assert {*WORD_MECHANISMS, *TEXT_MECHANISMS, *POOL_MECHANISMS} == set(names())
 
 
 @pytest.mark.parametrize("check", testing.CHECKS, ids=lambda check: check.__name__)
@@ -59,6 +62,28 @@ def resources(request):
 def test_contract_of_text_mechanisms(name, check, resources):
     smaller = {"window": 6, "targets": 4} if name == "fea" else {}
     check(mechanism(name, **{key: resources[key] for key in kind(name).resources()}, **smaller))
+
+
+@pytest.fixture(scope="module")
+def pool():
+    return load_pool("demo", "light")
+
+
+@pytest.mark.parametrize("check", testing.POOL_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("name", POOL_MECHANISMS)
+def test_contract_of_pool_mechanisms(name, check, pool):
+    check(mechanism(name, pool=pool))
+
+
+@pytest.mark.parametrize("name", POOL_MECHANISMS)
+def test_published_comet_breaks_the_contract_by_its_shared_noise_alone(name, pool):
+    published = mechanism(name, pool=pool, compat="authors")
+    for check in testing.POOL_CHECKS:
+        if check is testing.check_pool_texts_are_independent:
+            with pytest.raises(AssertionError, match="do not share their noise"):
+                check(published)
+        else:
+            check(published)
 
 
 # Mechanisms that break one promise each
@@ -144,6 +169,51 @@ def test_each_broken_promise_is_caught(broken, check, small_space):
         check(broken(small_space, 3.0))
 
 
+class SharesNoiseWithinTheBatch(CometCMP):
+    def release(self, texts, n, once, first, streams):
+        places = super().release(texts, n, once, first, streams)
+        places[:] = places[:1]
+        return places
+
+
+class SharesNoiseWithinTheText(CometCMP):
+    def release(self, texts, n, once, first, streams):
+        places = super().release(texts, n, once, first, streams)
+        places[:] = places[:, :1]
+        return places
+
+
+class KeepsTheText(CometCMP):
+    def perturb(self, vectors, noise):
+        return super().perturb(vectors, 0 * noise)
+
+
+class ForgetsTheSeed(CometCMP):
+    def release(self, texts, n, once, first, streams):
+        return super().release(texts, n, once, first, type(streams)(None, self.spec))
+
+
+class KnowsItsPlace(CometCMP):
+    def release(self, texts, n, once, first, streams):
+        return super().release(texts, n, once, 0, streams)
+
+
+@pytest.mark.parametrize(
+    ("broken", "check"),
+    [
+        (SharesNoiseWithinTheBatch, testing.check_pool_texts_are_independent),
+        (SharesNoiseWithinTheText, testing.check_pool_variants_are_independent),
+        (SharesNoiseWithinTheText, testing.check_pool_once),
+        (KeepsTheText, testing.check_pool_epsilon),
+        (ForgetsTheSeed, testing.check_text_seeds),
+        (KnowsItsPlace, testing.check_text_seeds),
+    ],
+)
+def test_each_promise_broken_by_a_pool_mechanism_is_caught(broken, check, pool):
+    with pytest.raises(AssertionError):
+        check(broken(pool))
+
+
 # The registry
 
 
@@ -175,7 +245,7 @@ def test_specs_parse_back(toy, spec):
     ("spec", "says"),
     [
         ("vikrey", "did you mean vickrey-cmp"),
-        ("zzz", "there are .*cmp, custext"),
+        ("zzz", "there are .*cmp, .*custext"),
         ("cmp:epsilom=3", "did you mean epsilon"),
         ("cmp:epsilon", "key=value"),
         ("cmp:epsilon=ten", "must be a number"),

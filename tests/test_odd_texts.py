@@ -6,6 +6,7 @@ import pytest
 
 from sottovoce import Obfuscator, TextPipeline
 from sottovoce.collections import load_collection
+from sottovoce.encoders.pool import load_pool
 from sottovoce.engines.bm25 import BM25
 from sottovoce.mechanisms import kind, mechanism, names
 from sottovoce.mechanisms.base import WordMechanism
@@ -30,6 +31,7 @@ def build(default_space, wordnet):
         "space": default_space,
         "wordnet": wordnet,
         "engine": BM25(load_collection("demo").documents),
+        "pool": load_pool("demo", "light"),
     }
 
     def make(name):

@@ -10,7 +10,22 @@ from typing import Annotated, Any
 import typer
 
 from sottovoce import __version__
-from sottovoce.cli import ledger, mechanisms, obfuscate, search, spaces
+from sottovoce.cli import (
+    attack,
+    audit,
+    calibrate,
+    deniability,
+    downstream,
+    ledger,
+    mechanisms,
+    membership,
+    obfuscate,
+    quipu,
+    sanitize,
+    search,
+    similarity,
+    spaces,
+)
 from sottovoce.cli.discreet import DiscreetCommand, DiscreetGroup
 from sottovoce.errors import PrivacyWarning, SottovoceError, UsageError
 
@@ -44,7 +59,16 @@ def options(
 
 app.command("search", cls=DiscreetCommand)(search.search)
 app.command("obfuscate", cls=DiscreetCommand)(obfuscate.obfuscate)
+app.command("sanitize", cls=DiscreetCommand)(sanitize.sanitize)
 app.command("mechanisms", cls=DiscreetCommand)(mechanisms.mechanisms)
+app.command("attack", cls=DiscreetCommand)(attack.attack)
+app.command("audit", cls=DiscreetCommand)(audit.audit)
+app.command("similarity", cls=DiscreetCommand)(similarity.similarity)
+app.command("deniability", cls=DiscreetCommand)(deniability.deniability)
+app.command("calibrate", cls=DiscreetCommand)(calibrate.calibrate)
+app.command("quipu", cls=DiscreetCommand)(quipu.quipu)
+app.command("membership", cls=DiscreetCommand)(membership.membership)
+app.command("downstream", cls=DiscreetCommand)(downstream.downstream)
 app.add_typer(spaces.app, name="spaces")
 app.add_typer(ledger.app, name="ledger")
 

@@ -39,6 +39,10 @@ def audit(
     corpus: Annotated[
         Path | None, typer.Option(help="Documents that fea reads its words off.")
     ] = None,
+    pool: Annotated[
+        str | None, typer.Option(metavar="FILE|demo", help="Public strings that comet releases.")
+    ] = None,
+    encoder: Annotated[str, typer.Option(help="Sentence encoder of comet.")] = "auto",
     draws: Annotated[
         int | None, typer.Option(help="Draws for each word where there is no exact law.")
     ] = None,
@@ -74,14 +78,14 @@ def audit(
 
       sottovoce audit santext -e 2 --json --fail
     """
-    from sottovoce.cli.obfuscate import _settings, build_mechanism
+    from sottovoce.cli.building import build_mechanism, parsed_settings
     from sottovoce.privacy.audit import audit as run
     from sottovoce.privacy.figures import check_figure_path
 
     if figure is not None:
         check_figure_path(figure)
-    given = _settings(settings, epsilon)
-    chosen = build_mechanism(spec, given, space, output_vocabulary, corpus)
+    given = parsed_settings(settings, epsilon)
+    chosen = build_mechanism(spec, given, space, output_vocabulary, corpus, pool, encoder)
     with progress_bar(f"auditing {chosen.name}") as progress:
         found = run(chosen, draws=draws, words=words, rng=seed, quick=quick, progress=progress)
     if as_json:
@@ -120,6 +124,8 @@ def _print(found: Audit) -> None:
     colour = COLOURS[found.verdict]
     meaning = MEANINGS[found.verdict]
     console.print(f"\nIn short: [{colour}]{found.verdict}[/{colour}]: {meaning}")
+    if found.verdict == "REFUTED" and not found.refutes_what_is_stated:
+        console.print("What is refuted was published about it, and is not stated here.")
     console.print(
         f"[dim]Draws refute a sound mechanism with probability {found.level:g} at most."
         f"{' Seeded.' if found.seeded else ''}[/dim]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -70,11 +71,17 @@ def _some_words() -> WordSpace:
 
 
 def _resources(kind: type[Mechanism], space: WordSpace) -> dict[str, Any]:
-    """What a mechanism needs to be described: a space, and nothing to work on."""
+    """What a mechanism needs to be described: a space, an encoder, and nothing to work on."""
+    from sottovoce.encoders.pool import Pool
     from sottovoce.engines.bm25 import BM25
 
-    given = {"space": space, "engine": BM25([]), "wordnet": None}
-    return {name: given[name] for name in kind.resources()}
+    given: dict[str, Callable[[], Any]] = {
+        "space": lambda: space,
+        "engine": lambda: BM25([]),
+        "wordnet": lambda: None,
+        "pool": lambda: Pool(["any"], "light", name="any"),
+    }
+    return {name: given[name]() for name in kind.resources()}
 
 
 def _describe(mechanism: Mechanism, real: bool) -> dict[str, Any]:
@@ -97,7 +104,7 @@ def _describe(mechanism: Mechanism, real: bool) -> dict[str, Any]:
         "guarantee": mechanism.guarantee.to_dict(),
         "protects": mechanism.protects,
         "space": space.name if real and (space := getattr(mechanism, "space", None)) else None,
-        "facts": mechanism.facts() if real else {},
+        "facts": mechanism.facts() if real and "pool" not in mechanism.resources() else {},
     }
 
 

@@ -114,7 +114,7 @@ def _epsilons(given: list[str] | None) -> list[float]:
 def _mechanisms(
     spec: str, epsilons: list[float], space: str | None, corpus: Path | None
 ) -> list[Mechanism]:
-    from sottovoce.cli.obfuscate import build_mechanism
+    from sottovoce.cli.building import build_mechanism
 
     settings = [{"epsilon": each} for each in dict.fromkeys(epsilons)] or [{}]
     return [build_mechanism(spec, each, space, "all", corpus) for each in settings]

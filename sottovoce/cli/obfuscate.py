@@ -9,16 +9,14 @@ import warnings
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from sottovoce.errors import PrivacyWarning, UsageError
 
 if TYPE_CHECKING:
-    from sottovoce.mechanisms import Mechanism
     from sottovoce.obfuscation import Obfuscation, Obfuscator
-    from sottovoce.spaces.space import WordSpace
 
 
 Release = Literal["independent", "once"]
@@ -71,6 +69,13 @@ def obfuscate(
         Path | None,
         typer.Option(help="Documents of yours (JSON lines or text) that fea reads its words off."),
     ] = None,
+    pool: Annotated[
+        str | None,
+        typer.Option(help="Public strings that comet releases: demo, a file, a collection."),
+    ] = None,
+    encoder: Annotated[
+        str, typer.Option(help="Sentence encoder of comet: auto, light, strong, a model's folder.")
+    ] = "auto",
     ledger: Annotated[
         bool, typer.Option("--ledger", help="Count what is printed in the ledger.")
     ] = False,
@@ -92,17 +97,26 @@ def obfuscate(
 
       sottovoce obfuscate "treatment for skin cancer" -m fea --corpus articles.jsonl -n 10
 
+      sottovoce obfuscate "treatment for skin cancer" -m comet-cmp --pool demo --encoder light -e 5
+
       cat queries.txt | sottovoce obfuscate - -n 20 --release once -o jsonl > variants.jsonl
     """
     if not texts:
         raise UsageError("give a text to obfuscate, or - to read lines from standard input")
     if "-" in texts and len(texts) > 1:
         raise UsageError("- stands for standard input and cannot be mixed with texts")
+    from sottovoce.cli.building import build_mechanism, parsed_settings
     from sottovoce.obfuscation import Obfuscator
     from sottovoce.text import TextPipeline
 
     chosen = build_mechanism(
-        mechanism, _settings(settings, epsilon), space, output_vocabulary, corpus
+        mechanism,
+        parsed_settings(settings, epsilon),
+        space,
+        output_vocabulary,
+        corpus,
+        pool,
+        encoder,
     )
     streamed = texts == ["-"]
     obfuscator = Obfuscator(
@@ -136,58 +150,15 @@ def obfuscate(
             err=True,
         )
     if too_loud:
+        whole = "pool" in chosen.resources()
+        most = "variants are the text itself" if whole else "protected words came back unchanged"
         warnings.warn(
-            f"in {too_loud} text(s) most protected words came back unchanged: a smaller epsilon "
-            "would change more of them",
+            f"in {too_loud} text(s) most {most}: a smaller epsilon would change more of them",
             PrivacyWarning,
             stacklevel=1,
         )
     if last is not None:
         _say_what_it_means(last)
-
-
-def build_mechanism(
-    spec: str,
-    settings: dict[str, Any],
-    space: str | None,
-    output_vocabulary: str,
-    corpus: Path | None,
-) -> Mechanism:
-    """The mechanism asked for, with what it works on."""
-    from sottovoce.mechanisms import mechanism, parse
-
-    kind, _ = parse(spec, **settings)
-    resources: dict[str, Any] = {}
-    if "space" in kind.resources():
-        resources["space"] = _space(space, output_vocabulary)
-    if "engine" in kind.resources() and corpus is not None:
-        from sottovoce.collections import read_corpus
-        from sottovoce.engines.bm25 import BM25
-
-        resources["engine"] = BM25(read_corpus(corpus))
-    return mechanism(spec, **resources, **settings)
-
-
-def _space(name: str | None, output_vocabulary: str) -> WordSpace:
-    from sottovoce.spaces.sources import resolve
-    from sottovoce.spaces.vocabularies import choose_output
-
-    space = resolve(name)
-    if output_vocabulary == "all":
-        return space
-    return space.with_output(choose_output(space, output_vocabulary))
-
-
-def _settings(pairs: list[str] | None, epsilon: float | None) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
-    for pair in pairs or ():
-        key, sign, value = pair.partition("=")
-        if not sign:
-            raise UsageError("--set takes key=value, as in --set t=0.5")
-        settings[key.strip()] = value.strip()
-    if epsilon is not None:
-        settings["epsilon"] = epsilon
-    return settings
 
 
 def _counted(results: Iterator[Obfuscation], obfuscator: Obfuscator) -> Iterator[Obfuscation]:
@@ -278,6 +249,8 @@ def _say_what_it_means(result: Obfuscation) -> None:
             err=True,
         )
     if result.unchanged is not None:
-        typer.secho(f"Words that came back unchanged: {result.unchanged:.0%}.", dim=True, err=True)
+        whole = result.guarantee.scope == "text"
+        what = "Variants that are the text itself" if whole else "Words that came back unchanged"
+        typer.secho(f"{what}: {result.unchanged:.0%}.", dim=True, err=True)
     for caveat in result.guarantee.caveats:
         typer.secho(f"  - {caveat}", dim=True, err=True)

@@ -205,7 +205,7 @@ def _sanitizer(
     seed: int | None,
 ) -> tuple[Sanitizer, bool]:
     """The sanitizer, and whether its secret was made for this run."""
-    from sottovoce.cli.obfuscate import _settings, build_mechanism
+    from sottovoce.cli.building import build_mechanism, parsed_settings
     from sottovoce.obfuscation import Obfuscator
     from sottovoce.sanitizing import Sanitizer
     from sottovoce.text import TextPipeline
@@ -213,7 +213,7 @@ def _sanitizer(
     secret, own_secret = _secret(linkable, key_file, seed)
     kept, denied = _words(keep), _words(deny)
     chosen = build_mechanism(
-        mechanism, _settings(settings, epsilon), space, output_vocabulary, corpus
+        mechanism, parsed_settings(settings, epsilon), space, output_vocabulary, corpus
     )
     pipeline = TextPipeline(
         unknown=unknown,

@@ -69,6 +69,10 @@ def search(
     corpus: Annotated[
         Path | None, typer.Option(help="Documents of yours that fea reads its words off.")
     ] = None,
+    pool: Annotated[
+        str | None, typer.Option(help="Public strings that comet sends, as for obfuscate.")
+    ] = None,
+    encoder: Annotated[str, typer.Option(help="Sentence encoder of comet.")] = "auto",
     seed: Annotated[int | None, typer.Option(help="Reproducible, for experiments only.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
@@ -101,6 +105,8 @@ def search(
         original=original,
         ledger=ledger,
         corpus=corpus,
+        pool=pool,
+        encoder=encoder,
         seed=seed,
     )
     with progress_bar("asking, one query after the other") as progress:
@@ -127,13 +133,16 @@ def _prepare(
     original: Original,
     ledger: bool,
     corpus: Path | None,
+    pool: str | None,
+    encoder: str,
     seed: int | None,
 ) -> PrivateSearch:
     """Everything that a search needs, loaded."""
-    from sottovoce.cli.obfuscate import build_mechanism
+    from sottovoce.cli.building import build_mechanism
     from sottovoce.engines.base import LocalEngine
     from sottovoce.engines.choose import choose_engine
     from sottovoce.ledger import Ledger
+    from sottovoce.mechanisms.base import PoolMechanism
     from sottovoce.mechanisms.noise import NoiseMechanism
     from sottovoce.obfuscation import Obfuscator
     from sottovoce.private_search import SEARCH_EPSILON, PrivateSearch
@@ -143,8 +152,8 @@ def _prepare(
     if epsilon is None and mechanism == "cmp":
         epsilon = SEARCH_EPSILON
     settings = {} if epsilon is None else {"epsilon": epsilon}
-    chosen = build_mechanism(mechanism, settings, space, "all", corpus)
-    can_once = isinstance(chosen, NoiseMechanism)
+    chosen = build_mechanism(mechanism, settings, space, "all", corpus, pool, encoder)
+    can_once = isinstance(chosen, NoiseMechanism | PoolMechanism)
     once = can_once if release in (None, "remembered") else release == "once"
     obfuscator = Obfuscator(
         chosen,

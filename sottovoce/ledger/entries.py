@@ -90,7 +90,7 @@ class Entry:
         from sottovoce.mechanisms.base import WordMechanism
 
         mechanism = obfuscator.mechanism
-        space = getattr(mechanism, "space", None)
+        space, sha256 = mechanism.metric_space or (None, None)
         if isinstance(mechanism, WordMechanism):
             counts = obfuscator.pipeline.prepare(result.text, mechanism.space).counts
             protected, in_clear = counts.known, counts.kept
@@ -107,8 +107,8 @@ class Entry:
             guarantee=result.guarantee,
             releases=0 if result.spent == 0 else several,
             destination=destination,
-            space=None if space is None else space.name,
-            space_sha256=None if space is None else space.sha256,
+            space=space,
+            space_sha256=sha256,
             protected=protected,
             in_clear=in_clear,
             unknown=unknown,
@@ -134,8 +134,8 @@ class Entry:
 def request_key(obfuscator: Obfuscator) -> str:
     """What must be equal, besides the text, for remembered variants to be the answer again.
 
-    Mechanism, space and output vocabulary, number of variants, release and pipeline. It may hold
-    words of the keep list: the ledger stores its keyed hash only.
+    Mechanism, space and output vocabulary or pool, number of variants, release and pipeline. It
+    may hold words of the keep list: the ledger stores its keyed hash only.
     """
     space = getattr(obfuscator.mechanism, "space", None)
     pipeline = obfuscator.pipeline
@@ -147,6 +147,8 @@ def request_key(obfuscator: Obfuscator) -> str:
         "release": obfuscator.release,
         "pipeline": {**asdict(pipeline), "keep": sorted(pipeline.keep)},
     }
+    if (pool := getattr(obfuscator.mechanism, "pool", None)) is not None:
+        parts["pool"] = pool.sha256
     return json.dumps(parts, sort_keys=True)
 
 

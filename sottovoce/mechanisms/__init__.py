@@ -1,6 +1,17 @@
 """Mechanisms, one file each. They read no files and open no sockets."""
 
-from sottovoce.mechanisms import aea, cmp, custext, fea, mahalanobis, santext, tem, vickrey, wbb
+from sottovoce.mechanisms import (
+    aea,
+    cmp,
+    comet,
+    custext,
+    fea,
+    mahalanobis,
+    santext,
+    tem,
+    vickrey,
+    wbb,
+)
 from sottovoce.mechanisms.base import Mechanism, WordMechanism
 from sottovoce.mechanisms.registry import kind, mechanism, names, parse, register
 
@@ -9,6 +20,7 @@ __all__ = [
     "WordMechanism",
     "aea",
     "cmp",
+    "comet",
     "custext",
     "fea",
     "kind",

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import Field, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
+from sottovoce.encoders.pool import Pool
 from sottovoce.errors import UsageError
 from sottovoce.guarantees import Guarantee
-from sottovoce.randomness import Draws, Randomness
+from sottovoce.randomness import Draws, Randomness, Streams
 from sottovoce.spaces.space import WordSpace
 from sottovoce.types import Float64Array, IntArray
 
@@ -59,6 +61,11 @@ class Mechanism(ABC):
     def protects(self) -> str:
         """Which words it protects as published: what ``TextPipeline(protect=…)`` takes."""
         return "all"
+
+    @property
+    def metric_space(self) -> tuple[str, str] | None:
+        """Name and hash of what decides the distances that a metric guarantee speaks of."""
+        return None
 
     @classmethod
     def parameters(cls) -> tuple[Field[Any], ...]:
@@ -131,16 +138,18 @@ class WordMechanism(Mechanism):
     epsilon: float = parameter(10.0, EPSILON_HELP)
 
     def __post_init__(self) -> None:
-        require(
-            np.isfinite(self.epsilon) and self.epsilon > 0,
-            f"epsilon must be a positive number, got {self.epsilon}",
-        )
+        require_positive(self.epsilon)
 
     def __repr__(self) -> str:
         return f"mechanism({self.spec!r}, space={self.space.name!r})"
 
     def _identity(self) -> tuple[Any, ...]:
         return self.spec, self.space.sha256, self.space.output.ids.tobytes()
+
+    @property
+    def metric_space(self) -> tuple[str, str]:
+        """The word space."""
+        return self.space.name, self.space.sha256
 
     @abstractmethod
     def draw(self, ids: IntArray, draws: Draws) -> IntArray:
@@ -201,7 +210,37 @@ class TextMechanism(Mechanism):
         """At most ``n`` variants, all different, none of them the text itself."""
 
 
+@dataclass(frozen=True, repr=False, eq=False)
+class PoolMechanism(Mechanism):
+    """Replaces a text as a whole by strings of a public pool, many texts at a time."""
+
+    pool: Pool = resource()
+    epsilon: float = parameter(10.0, "privacy parameter for each text and release")
+
+    def __post_init__(self) -> None:
+        require_positive(self.epsilon)
+
+    def __repr__(self) -> str:
+        return f"mechanism({self.spec!r}, pool={self.pool.name!r})"
+
+    @abstractmethod
+    def release(
+        self, texts: Sequence[str], n: int, once: bool, first: int, streams: Streams
+    ) -> IntArray:
+        """Places in the pool, (len(texts), n), for texts number ``first`` and following.
+
+        n fresh draws for each text or, if ``once``, n different strings read off one draw.
+        """
+
+
 def require(condition: bool | np.bool_, message: str) -> None:
     """Raise a :class:`UsageError` unless the condition holds."""
     if not condition:
         raise UsageError(message)
+
+
+def require_positive(epsilon: float) -> None:
+    """Refuse a budget that is none."""
+    require(
+        np.isfinite(epsilon) and epsilon > 0, f"epsilon must be a positive number, got {epsilon}"
+    )

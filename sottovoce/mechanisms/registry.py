@@ -11,6 +11,7 @@ from sottovoce.mechanisms.base import Mechanism, public_name
 from sottovoce.spaces.space import WordSpace
 
 if TYPE_CHECKING:
+    from sottovoce.encoders.pool import Pool
     from sottovoce.engines.base import LocalEngine
     from sottovoce.language.wordnet import WordNet
 
@@ -46,15 +47,17 @@ def mechanism(
     space: WordSpace | None = None,
     engine: LocalEngine | None = None,
     wordnet: WordNet | None = None,
+    pool: Pool | None = None,
     **parameters: Any,
 ) -> Mechanism:
     """Build a mechanism from its name or spec string; keywords win over the spec.
 
     ``space`` defaults to the default word space and ``wordnet`` to WordNet, which must have been
-    added before; ``engine`` is the local search engine that ``fea`` asks.
+    added before; ``engine`` is the local search engine that ``fea`` asks, ``pool`` the public
+    strings that ``comet-cmp`` and ``comet-mahalanobis`` release.
     """
     chosen, arguments = parse(spec, **parameters)
-    given = {"space": space, "engine": engine, "wordnet": wordnet}
+    given = {"space": space, "engine": engine, "wordnet": wordnet, "pool": pool}
     resources = {
         name: _load(name) if given[name] is None else given[name] for name in chosen.resources()
     }
@@ -70,6 +73,11 @@ def _load(resource: str) -> Any:
         from sottovoce.language.wordnet import load_wordnet
 
         return load_wordnet()
+    if resource == "pool":
+        raise UsageError(
+            "this mechanism releases strings of a public pool: give one with --pool FILE (or "
+            "--pool demo) on the command line, or pool=load_pool(FILE) in Python"
+        )
     raise UsageError(
         "this mechanism reads its words off a corpus of yours: give one with --corpus FILE on the "
         "command line, or engine=BM25(documents) in Python"

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
-
-import numpy as np
 
 from sottovoce.encoders import Encoder
 from sottovoce.encoders.store import Progress
@@ -15,10 +12,9 @@ from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.privacy.inference import Inference, infer
 from sottovoce.privacy.query_log import QueryLog
-from sottovoce.privacy.reconstruction import Recovery, reconstruct
+from sottovoce.privacy.reconstruction import Recovery, counted, reconstruct
 from sottovoce.privacy.releases import Released
 from sottovoce.randomness import Randomness, is_seeded
-from sottovoce.spaces.space import WordSpace
 from sottovoce.types import Float64Array
 
 COUNTS = (1, 5, 20, 50)
@@ -137,7 +133,7 @@ def assess(
     seen = _seen(counts, most)
     frequencies: Literal["uniform"] | Float64Array = "uniform"
     if prior == "log" and log is not None and mechanism is not None:
-        frequencies = word_frequencies(log, mechanism.space)
+        frequencies = counted(mechanism.space, log.queries)
     inferences: list[tuple[int, Inference]] = []
     if log is not None:
         inferences = [
@@ -168,16 +164,6 @@ def assess(
         inferences=tuple(inferences),
         seeded=is_seeded(rng),
     )
-
-
-def word_frequencies(log: QueryLog, space: WordSpace) -> Float64Array:
-    """How often each word of the space occurs in a log, plus one."""
-    counted = Counter(word for query in log.queries for word in query.split())
-    ids = space.ids(list(counted))
-    frequencies = np.ones(space.size)
-    known = ids >= 0
-    np.add.at(frequencies, ids[known], np.array(list(counted.values()))[known])
-    return frequencies
 
 
 def _seen(counts: Sequence[int], most: int) -> list[int]:

@@ -103,7 +103,8 @@ class Int8Scan:
         if not self.reach:
             raise SottovoceError("vectors that are all zero cannot be coded; use device 'blas'")
         self.unit = self.reach / 2
-        self._choose_step(np.abs(vectors).max(axis=0).astype(np.float64))
+        largest = np.maximum(vectors.max(axis=0), -vectors.min(axis=0))
+        self._choose_step(largest.astype(np.float64))
         self._encode(vectors, -operand[:, -1] if folded else np.zeros(len(operand), np.float32))
 
     def _choose_step(self, largest: Float64Array) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.random import Generator
 
@@ -12,6 +14,8 @@ from sottovoce.privacy.audit.exact import neighbours
 from sottovoce.privacy.audit.verdicts import STRUCTURE, Finding, Points, Witness
 from sottovoce.randomness import Draws
 from sottovoce.types import Float64Array, IntArray
+
+LogDensity = Callable[[Float64Array], Float64Array]
 
 POINTS = 16
 """Noisy points drawn for each pair."""
@@ -111,7 +115,18 @@ def _ratio_finding(
 
 
 def draws_follow_density(mechanism: NoiseMechanism, draws: int, rng: Generator) -> Finding:
-    """Whether the noise has the density that is stated for it: its radii and its directions.
+    """Whether what is added to words has the density that is stated for it."""
+    noise = np.concatenate(
+        [
+            _noise(mechanism, min(FITTED_AT_ONCE, draws - start), rng)
+            for start in range(0, draws, FITTED_AT_ONCE)
+        ]
+    )
+    return fit_of_density(mechanism.log_density, noise, rng)
+
+
+def fit_of_density(log_density: LogDensity, noise: Float64Array, rng: Generator) -> Finding:
+    """Whether noise vectors follow a density: their radii and their directions.
 
     Along a ray, all these densities fall exponentially: what was lost since the ray's start,
     log f(0+) - log f(x), then has a Gamma(d) law. In any direction v, integrating by parts gives
@@ -119,15 +134,9 @@ def draws_follow_density(mechanism: NoiseMechanism, draws: int, rng: Generator) 
     """
     from scipy import stats
 
-    noise = np.concatenate(
-        [
-            _noise(mechanism, min(FITTED_AT_ONCE, draws - start), rng)
-            for start in range(0, draws, FITTED_AT_ONCE)
-        ]
-    )
-    dimension, name = noise.shape[1], "draws follow the density"
-    full, half = (mechanism.log_density(noise * share) for share in (1.0, 0.5))
-    start = mechanism.log_density(noise * 1e-9)
+    (draws, dimension), name = noise.shape, "draws follow the density"
+    full, half = (log_density(noise * share) for share in (1.0, 0.5))
+    start = log_density(noise * 1e-9)
     lost = start - full
     figures: dict[str, float | int | None] = {"draws": draws}
     wrong: list[str] = []
@@ -140,7 +149,7 @@ def draws_follow_density(mechanism: NoiseMechanism, draws: int, rng: Generator) 
             wrong.append(
                 f"their lengths are {lost.mean() / dimension:.3g} times what the density says"
             )
-    moments = _moments(mechanism, noise, rng)
+    moments = _moments(log_density, noise, rng)
     # Sums of skewed terms: ask for more than the normal law would.
     limit = float(stats.norm.isf(SHARE / (40 * len(moments))))
     largest = float(np.abs(moments).max())
@@ -161,7 +170,7 @@ def _noise(mechanism: NoiseMechanism, count: int, rng: Generator) -> Float64Arra
     return points.astype(np.float64) - mechanism.space.vectors[ids]
 
 
-def _moments(mechanism: NoiseMechanism, noise: Float64Array, rng: Generator) -> Float64Array:
+def _moments(log_density: LogDensity, noise: Float64Array, rng: Generator) -> Float64Array:
     """z-scores of the identity in directions: random ones, and the axes of most and least spread.
 
     The axes come from one half of the draws, the scores from the other.
@@ -177,7 +186,7 @@ def _moments(mechanism: NoiseMechanism, noise: Float64Array, rng: Generator) -> 
         along = fresh @ axis
         step = 1e-5 * np.linalg.norm(fresh, axis=1, keepdims=True)
         ahead, behind = fresh + step * axis, fresh - step * axis
-        slope = (mechanism.log_density(ahead) - mechanism.log_density(behind)) / (2 * step[:, 0])
+        slope = (log_density(ahead) - log_density(behind)) / (2 * step[:, 0])
         terms = along * slope + 1
         scores[row] = terms.mean() / (terms.std(ddof=1) / np.sqrt(len(terms)) + 1e-12)
     return scores

@@ -10,9 +10,10 @@ from numpy.random import Generator
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import Mechanism, TextMechanism, WordMechanism
 from sottovoce.mechanisms.boxes import BoxMechanism
+from sottovoce.mechanisms.comet import Comet
 from sottovoce.mechanisms.exponential import ExponentialMechanism
 from sottovoce.mechanisms.noise import NoiseMechanism
-from sottovoce.privacy.audit import density, exact, laws, plumbing, structure
+from sottovoce.privacy.audit import density, exact, laws, plumbing, pools, structure
 from sottovoce.privacy.audit.all_pairs import Step, all_pairs
 from sottovoce.privacy.audit.chance import LEVEL, generator
 from sottovoce.privacy.audit.claims import Claim, claims, guarantees
@@ -75,7 +76,7 @@ def audit(
 
         findings += check(step)
         step(1.0)
-    space = mechanism.space.name if isinstance(mechanism, WordMechanism) else None
+    space = mechanism.metric_space and mechanism.metric_space[0]
     return Audit.of(mechanism.spec, space, guarantees(mechanism), tuple(findings), LEVEL, seeded)
 
 
@@ -97,7 +98,12 @@ def _checks(
         yield lambda _: [plumbing.no_memory(mechanism, words, rng)]
         yield lambda _: [plumbing.order_and_seed(mechanism, words, rng)]
     else:
-        yield lambda _: [plumbing.order_and_seed(mechanism, None, rng)]
+        if isinstance(mechanism, Comet):
+            yield lambda _: pools.density_ratios(mechanism, made, count, rng)
+            yield lambda _: [pools.draws_follow_density(mechanism, draws // IN_FULL_SPACE, rng)]
+            yield lambda _: [pools.batch_independence(mechanism, rng)]
+        if not (isinstance(mechanism, Comet) and mechanism.shares_noise):
+            yield lambda _: [plumbing.order_and_seed(mechanism, None, rng)]
     if isinstance(mechanism, TextMechanism):
         yield lambda _: [plumbing.determinism(mechanism, rng)]
     yield lambda _: [plumbing.pass_through(mechanism)]

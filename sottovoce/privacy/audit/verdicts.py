@@ -147,6 +147,13 @@ class Audit:
             verdict = "CONSISTENT" if said == {"CONSISTENT"} else "NOT REFUTED"
         return cls(mechanism, space, claims, verdict, findings, level, seeded)
 
+    @property
+    def refutes_what_is_stated(self) -> bool:
+        """Whether our own promise, or the machinery, failed, and not what others published."""
+        return any(
+            each.verdict == "REFUTED" and each.claim != "published" for each in self.findings
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {

@@ -1,0 +1,65 @@
+"""Mechanisms as people name them on the command line, with what they work on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sottovoce.errors import UsageError
+
+if TYPE_CHECKING:
+    from sottovoce.mechanisms import Mechanism
+    from sottovoce.spaces.space import WordSpace
+
+
+def build_mechanism(
+    spec: str,
+    settings: dict[str, Any],
+    space: str | None,
+    output_vocabulary: str,
+    corpus: Path | None,
+    pool: str | None = None,
+    encoder: str = "auto",
+) -> Mechanism:
+    """The mechanism asked for, with what it works on."""
+    from sottovoce.mechanisms import mechanism, parse
+
+    kind, _ = parse(spec, **settings)
+    resources: dict[str, Any] = {}
+    if "space" in kind.resources():
+        resources["space"] = _space(space, output_vocabulary)
+    if "engine" in kind.resources() and corpus is not None:
+        from sottovoce.collections import read_corpus
+        from sottovoce.engines.bm25 import BM25
+
+        resources["engine"] = BM25(read_corpus(corpus))
+    if "pool" in kind.resources() and pool is not None:
+        from sottovoce.cli.progress import progress_bar
+        from sottovoce.encoders.pool import load_pool
+
+        with progress_bar("reading the pool") as progress:
+            resources["pool"] = load_pool(pool, encoder, progress)
+    return mechanism(spec, **resources, **settings)
+
+
+def _space(name: str | None, output_vocabulary: str) -> WordSpace:
+    from sottovoce.spaces.sources import resolve
+    from sottovoce.spaces.vocabularies import choose_output
+
+    space = resolve(name)
+    if output_vocabulary == "all":
+        return space
+    return space.with_output(choose_output(space, output_vocabulary))
+
+
+def parsed_settings(pairs: list[str] | None, epsilon: float | None) -> dict[str, Any]:
+    """What ``--set`` and ``--epsilon`` say."""
+    settings: dict[str, Any] = {}
+    for pair in pairs or ():
+        key, sign, value = pair.partition("=")
+        if not sign:
+            raise UsageError("--set takes key=value, as in --set t=0.5")
+        settings[key.strip()] = value.strip()
+    if epsilon is not None:
+        settings["epsilon"] = epsilon
+    return settings

@@ -1,0 +1,181 @@
+"""``sottovoce calibrate``: from what no word may suffer to an epsilon, and what that costs."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sottovoce.cli.deniability import (
+    DRAWS,
+    ETA,
+    SEED,
+    SETTINGS,
+    SPACE,
+    SPEC,
+    VOCABULARY,
+    WORDS,
+    chosen_words,
+    say_unknown,
+    word_mechanism,
+)
+from sottovoce.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from sottovoce.privacy.calibration import Calibration
+    from sottovoce.privacy.costs import Cost
+
+
+def calibrate(
+    spec: Annotated[str, SPEC],
+    max_unchanged: Annotated[
+        float, typer.Option(help="No word may come back more often than this, as 0.05.")
+    ] = 1.0,
+    min_support: Annotated[
+        int, typer.Option(help="Every word needs so many substitutes, as 300.")
+    ] = 1,
+    eta: Annotated[float, ETA] = 0.01,
+    settings: Annotated[list[str] | None, SETTINGS] = None,
+    space: Annotated[str | None, SPACE] = None,
+    output_vocabulary: Annotated[str, VOCABULARY] = "all",
+    words: Annotated[str, WORDS] = "200",
+    draws: Annotated[int, DRAWS] = 1000,
+    cost: Annotated[
+        bool, typer.Option("--cost/--no-cost", help="Measure what the answer costs.")
+    ] = True,
+    seed: Annotated[int | None, SEED] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Find the largest epsilon at which every word keeps your targets, and say what it costs.
+
+    Targets are about the worst of the words measured, not about the average one. An epsilon in
+    SPEC is ignored: it is what is looked for.
+
+    [bold]Examples[/bold]
+
+      sottovoce calibrate cmp --max-unchanged 0.05 --min-support 300
+
+      sottovoce calibrate santext --max-unchanged 0.1 --words my-words.txt
+
+      sottovoce calibrate wbb --min-support 40 --set n=50 --no-cost --json
+    """
+    from sottovoce.privacy.calibration import calibrate as search
+    from sottovoce.privacy.costs import measure_cost
+    from sottovoce.privacy.targets import Targets
+
+    targets = Targets(max_unchanged, min_support, eta)
+    mechanism = word_mechanism(spec, settings, None, space, output_vocabulary)
+    ids, unknown = chosen_words(mechanism, words)
+    with progress_bar("trying epsilons") as progress:
+        found = search(mechanism, targets, ids, draws=draws, rng=seed, progress=progress)
+    spent = measure_cost(found.measured, seed) if cost else None
+    if as_json:
+        said = found.to_dict() | {
+            "unknown_words": unknown,
+            "cost": None if spent is None else spent.to_dict(),
+        }
+        typer.echo(json.dumps(said, ensure_ascii=False, indent=2))
+    else:
+        _print(found, spent)
+        say_unknown(unknown)
+
+
+def _print(found: Calibration, cost: Cost | None) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console(highlight=False)
+    measured, targets = found.measured, found.targets
+    how = "exactly" if measured.exact else f"on {measured.draws} fresh draws a word"
+    console.print(
+        f"\n[bold]epsilon {found.epsilon:g}[/bold]  {escape(found.mechanism.spec)} on "
+        f"{escape(found.mechanism.space.name)}, {len(measured.words)} words, checked {how}"
+    )
+    wanted = []
+    if targets.max_unchanged < 1:
+        wanted.append(f"no word comes back more than {targets.max_unchanged:.3g} of the time")
+    if targets.min_support > 1:
+        wanted.append(f"every word has at least {targets.min_support} substitutes")
+    console.print(f"[bold]Kept[/bold]  {'; '.join(wanted)}.")
+    if not found.limited:
+        console.print("No larger epsilon that was tried breaks this.", style="yellow")
+    _print_below(found, console)
+    _print_measured(found, console)
+    if cost is not None:
+        _print_cost(cost, console)
+    console.print(
+        "\nThis holds for the words measured, each on its own; what a whole text and several "
+        "releases of it give away is another question: sottovoce attack.",
+        style="dim",
+    )
+    if found.seeded:
+        console.print("Seeded: reproducible, for experiments only.", style="yellow")
+
+
+def _print_below(found: Calibration, console: Console) -> None:
+    kept = [f"{check.epsilon:g}" for check in found.smaller if check.kept]
+    if kept:
+        console.print(f"Also kept at epsilon {', '.join(kept)}.")
+    for check in found.smaller:
+        if not check.kept:
+            console.print(
+                f"Not at the smaller epsilon {check.epsilon:g}: there a word may come back "
+                f"{check.unchanged:.3g} of the time, or have as few as {check.support} "
+                "substitutes. Smaller is not safer here.",
+                style="bold yellow",
+            )
+
+
+def _print_measured(found: Calibration, console: Console) -> None:
+    measured = found.measured
+    bounds = float(measured.unchanged_bound.max()), int(measured.support_bound.min())
+    console.print("\n[bold]At this epsilon[/bold]")
+    sure = "" if measured.exact else f" (bound {bounds[0]:.3f})"
+    console.print(
+        f"  comes back (N_w): {measured.unchanged.mean():.3f} on average, "
+        f"{measured.unchanged.max():.3f} at worst{sure}"
+    )
+    sure = "" if measured.exact else f" (bound {bounds[1]})"
+    console.print(
+        f"  substitutes (S_w, eta {measured.eta:g}): {measured.support.mean():.0f} on average, "
+        f"{measured.support.min()} at worst{sure}"
+    )
+    if not measured.exact:
+        console.print(
+            "  Bounds hold for all these words at once with 95 % confidence.", style="dim"
+        )
+
+
+def _print_cost(cost: Cost, console: Console) -> None:
+    console.print("\n[bold]What it costs[/bold]")
+    console.print(
+        f"  A released word is {cost.moved:.2f} away from the true one on average; its nearest "
+        f"neighbour is {cost.nearest:.2f} away."
+    )
+    console.print(
+        f"  One release may tell a word from its nearest neighbour by {_nats(cost.nats_nearest)}, "
+        f"from a random word by {_nats(cost.nats_random)} (medians)."
+    )
+    if cost.similarity is not None:
+        console.print(
+            f"  Demo queries and their releases are alike by {cost.similarity:.2f} (cosine, light "
+            "encoder; 1 is the same)."
+        )
+    if (answers := cost.answers) is not None:
+        times = f", so {answers.sent} releases" if answers.release == "independent" else ""
+        console.print(
+            f"  Searching the demo collection finds nDCG@10 {answers.private:.3f}, without "
+            f"privacy {answers.plain:.3f}, with unrelated queries {answers.unrelated:.3f} "
+            f"({answers.sent} queries sent, {answers.release}{times}; "
+            f"{answers.said_aloud:.0%} of the words of a query stand somewhere in them)."
+        )
+    for note in cost.notes:
+        console.print(f"  {note}", style="yellow", markup=False)
+
+
+def _nats(value: float) -> str:
+    return f"{value:.1f} nats" if math.isfinite(value) else "any amount: nothing bounds it"

@@ -1,0 +1,146 @@
+"""Pools: public strings with their sentence vectors, from which whole texts are replaced."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sottovoce.collections import read_strings
+from sottovoce.encoders.base import Encoder
+from sottovoce.encoders.loading import load_encoder
+from sottovoce.encoders.store import Progress, corpus_vectors
+from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.spaces.nearest import Nearest
+from sottovoce.spaces.store import row_blocks
+from sottovoce.threads import single_threaded_blas
+from sottovoce.types import Float32Array, Float64Array, IntArray
+
+
+class Pool:
+    """Public strings, all different, one line each, in a fixed order.
+
+    It must be chosen without the private texts. Vectors are computed when first needed, kept on
+    disk and mapped. A pool read from a source pickles as that source, its encoder and its hash.
+    """
+
+    def __init__(
+        self,
+        strings: Iterable[str],
+        encoder: str | Encoder = "auto",
+        *,
+        name: str = "in memory",
+        source: str | None = None,
+    ) -> None:
+        if isinstance(strings, str):
+            raise UsageError("a pool takes a list of strings, not a single one")
+        lines = (" ".join(string.split()) for string in strings)
+        self.strings = tuple(dict.fromkeys(line for line in lines if line))
+        if not self.strings:
+            raise UsageError("the pool holds no string: nothing could ever be released")
+        self.encoder = load_encoder(encoder) if isinstance(encoder, str) else encoder
+        self.name, self.source = name, source
+
+    def prepare(self, progress: Progress | None = None) -> Pool:
+        """Compute the vectors now rather than when they are first needed."""
+        self.__dict__["vectors"] = corpus_vectors(self.encoder, self.strings, progress)
+        return self
+
+    @cached_property
+    def vectors(self) -> Float32Array:
+        """The vector of each string, (len(self), dimension), mapped from disk."""
+        return corpus_vectors(self.encoder, self.strings)
+
+    @property
+    def dimension(self) -> int:
+        """The length of a vector."""
+        return self.encoder.dimension
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of the strings and of all that decides their vectors."""
+        digest = hashlib.sha256(self.encoder.fingerprint.encode())
+        for string in self.strings:
+            digest.update(string.encode("utf-8", "surrogatepass") + b"\n")
+        return digest.hexdigest()
+
+    @cached_property
+    def covariance(self) -> Float64Array:
+        """Sample covariance of the vectors, scaled to mean variance 1."""
+        first = np.zeros(self.dimension)
+        second = np.zeros((self.dimension, self.dimension))
+        with single_threaded_blas():  # Several threads would round differently.
+            for block in row_blocks(self.vectors):
+                exact = block.astype(np.float64)
+                first += exact.sum(axis=0)
+                second += exact.T @ exact
+        centred = second - np.outer(first, first) / len(self)
+        spread = np.trace(centred) / self.dimension
+        if not spread > 1e-9 * len(self):
+            raise UsageError("the strings of the pool all have the same vector: it has no shape")
+        return np.asarray(centred / spread)
+
+    @cached_property
+    def nearest(self) -> Nearest:
+        """Exact search for the largest inner product, ties to the first string."""
+        return Nearest(self.vectors, "inner")
+
+    def best(self, points: Float32Array, k: int) -> IntArray:
+        """The places of the ``k`` strings with the largest inner product, best first."""
+        return self.nearest.top(points, k)[0]
+
+    def __len__(self) -> int:
+        return len(self.strings)
+
+    def __eq__(self, other: object) -> bool:
+        return self.sha256 == other.sha256 if isinstance(other, Pool) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.sha256)
+
+    def __repr__(self) -> str:
+        return f"Pool({self.name!r}, {len(self)} strings, {self.encoder!r})"
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        if self.source is None:
+            return _rebuilt, (self.strings, self.encoder, self.name)
+        return _reopened, (self.source, self.encoder, self.sha256)
+
+
+def load_pool(
+    source: str | Path, encoder: str | Encoder = "auto", progress: Progress | None = None
+) -> Pool:
+    """The pool in a source, its vectors computed (once) or mapped.
+
+    source
+        ``demo`` (the demo log of queries), a text file with a string a line, JSON lines with
+        ``text``, tab-separated values (the last column), each perhaps gzipped; a folder or
+        ``ir_datasets:ID``: the queries of that collection.
+    """
+    return _read(str(source), encoder).prepare(progress)
+
+
+def _read(source: str, encoder: str | Encoder) -> Pool:
+    path = Path(source).expanduser()
+    if source == "demo" or not path.exists():
+        return Pool(read_strings(source), encoder, name=source, source=source)
+    return Pool(read_strings(source), encoder, name=path.name, source=str(path.resolve()))
+
+
+def _rebuilt(strings: Sequence[str], encoder: Encoder, name: str) -> Pool:
+    return Pool(strings, encoder, name=name)
+
+
+@lru_cache(maxsize=4)
+def _reopened(source: str, encoder: Encoder, sha256: str) -> Pool:
+    """One pool for each source and process, however many mechanisms come with it."""
+    pool = _read(source, encoder)
+    if pool.sha256 != sha256:
+        raise SottovoceError(
+            "the file of the pool, or its encoder, changed since this mechanism was made"
+        )
+    return pool

@@ -1,0 +1,296 @@
+"""DP-COMET (De Faveri, Faggioli, Ferro, CIKM 2025): noise on a whole text's sentence vector."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal, cast
+
+import numpy as np
+from numpy.random import Generator
+
+from sottovoce.errors import SottovoceError
+from sottovoce.guarantees import MANY_RELEASES, Guarantee
+from sottovoce.mechanisms.base import ROWS_AT_A_TIME, PoolMechanism, parameter, require
+from sottovoce.mechanisms.cmp import CMP
+from sottovoce.mechanisms.mahalanobis import Mahalanobis
+from sottovoce.mechanisms.noise import NoiseMechanism
+from sottovoce.mechanisms.registry import register
+from sottovoce.randomness import Draws, Streams
+from sottovoce.spaces.scan import row_norms
+from sottovoce.types import Float32Array, Float64Array, IntArray
+
+if TYPE_CHECKING:
+    from sottovoce.spaces.space import WordSpace
+
+PAPER = (
+    "De Faveri, Faggioli, Ferro: DP-COMET: A Differential Privacy Contextual Obfuscation MEchanism "
+    "for Texts in Natural Language Processing, CIKM 2025"
+)
+LONGEST = 1.0001
+"""A unit vector, with room for rounding."""
+
+PUBLIC_POOL = (
+    "the pool must be public, and fixed without looking at the texts; a text that stands in it may "
+    "come back as it is"
+)
+NEAR_TEXTS = "how close two texts are is the encoder's opinion, not a reader's"
+SHARED = (
+    "compat draws one noise vector for all texts of a batch, as the published code does: equal "
+    "texts come out equal, and together the texts tell how they differ from each other"
+)
+RENORMALISED = (
+    "compat re-normalises the noise to Euclidean length, as the published code does: the log-ratio "
+    "does not vanish as two texts come closer, so no metric guarantee holds for one text either"
+)
+NOT_EUCLIDEAN = (
+    "the metric is not Euclidean: per unit of Euclidean distance the bound is larger, by up to 1 "
+    "over the square root of 1 - lambda, so do not compare epsilons with comet-cmp's"
+)
+ANY_TWO = "most nats between any two texts"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Comet(PoolMechanism):
+    """z = vector of the text + noise; the string of the pool with the largest product with z.
+
+    The noise is that of a word mechanism with the radius shrunk by the square root of the
+    dimension d, so its true budget is epsilon * sqrt(d). What comes after z looks at z alone.
+    A blank text has the vector 0: pure noise decides, and nothing tells that it was blank.
+    """
+
+    paper: ClassVar[str] = PAPER
+
+    epsilon: float = parameter(
+        5.0, "the noise; the budget of a text and release is this times the root of the dimension"
+    )
+    compat: Literal["none", "authors"] = parameter(
+        "none", "'authors' shares noise between texts as the published code does (no guarantee)"
+    )
+
+    @property
+    def budget(self) -> float:
+        """The true epsilon of a release, per unit of distance: epsilon * sqrt(d)."""
+        return float(self.epsilon * np.sqrt(self.pool.dimension))
+
+    @property
+    @abstractmethod
+    def law(self) -> NoiseMechanism:
+        """The word mechanism that draws this noise."""
+
+    @property
+    def _as_space(self) -> WordSpace:
+        # All that noise takes from a word space, a dimension and a covariance, a pool has too.
+        return cast("WordSpace", self.pool)
+
+    def noise(self, draws: Draws) -> Float64Array:
+        """One noise vector for each row of ``draws``; the mean radius is sqrt(d) / epsilon."""
+        return self.law.noise(draws)
+
+    def log_density(self, noise: Float64Array) -> Float64Array:
+        """The log-density of noise vectors, up to a constant."""
+        return self.law.log_density(noise)
+
+    def encode(self, texts: Sequence[str]) -> Float32Array:
+        """The vectors of texts, none longer than 1: the bound between any two texts needs it."""
+        vectors = self.pool.encoder.encode(texts)
+        if not (row_norms(vectors) <= LONGEST).all():
+            raise SottovoceError(
+                "the encoder gave a vector longer than 1, or no numbers: nothing was released"
+            )
+        return vectors
+
+    def release(
+        self, texts: Sequence[str], n: int, once: bool, first: int, streams: Streams
+    ) -> IntArray:
+        """Places in the pool, (len(texts), n); a generator of its own for each text and variant."""
+        points, strings = (1, n) if once else (n, 1)
+        shared = self._noise(_draws(streams, [0], points), 1) if self.shares_noise else None
+        vectors = self.encode(texts)
+        out = np.empty((len(texts), n), dtype=np.int64)
+        step = max(1, ROWS_AT_A_TIME // n)
+        for start in range(0, len(texts), step):
+            some = vectors[start : start + step]
+            noise = shared
+            if noise is None:
+                numbers = range(first + start, first + start + len(some))
+                noise = self._noise(_draws(streams, numbers, points), len(some))
+            found = self.pool.best(self.perturb(some, noise), strings)
+            out[start : start + step] = found.reshape(len(some), n)
+        return out
+
+    def sample(self, texts: Sequence[str], n: int, rng: Generator) -> IntArray:
+        """Places of ``n`` independent substitutes for each text, (n, len(texts))."""
+        require(n >= 0, f"the number of variants cannot be negative, got {n}")
+        vectors = self.encode(texts)
+        out = np.empty((n, len(vectors)), dtype=np.int64)
+        step = max(1, ROWS_AT_A_TIME // max(1, len(vectors)))
+        for start in range(0, n if len(vectors) else 0, step):
+            count = min(step, n - start)
+            several = 1 if self.shares_noise else len(vectors)
+            noise = self._noise(Draws([(rng, several * count)]), several)
+            found = self.pool.best(self.perturb(vectors, noise), 1)
+            out[start : start + count] = found.reshape(len(vectors), count).T
+        return out
+
+    def perturb(self, vectors: Float32Array, noise: Float64Array) -> Float32Array:
+        """The noisy points z, (t * m, d), of vectors (t, d) and noise (t, m, d) or (1, m, d)."""
+        points = vectors[:, None, :] + noise
+        return points.reshape(-1, vectors.shape[1]).astype(np.float32)
+
+    def _noise(self, draws: Draws, texts: int) -> Float64Array:
+        return self.noise(draws).reshape(texts, -1, self.pool.dimension)
+
+    @property
+    def shares_noise(self) -> bool:
+        """Whether all texts of a batch are moved by the same noise."""
+        return self.compat == "authors"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise of independent noise with its true budget; none for shared noise."""
+        if self.compat != "none":
+            return Guarantee("none", None, scope="text", caveats=self._broken)
+        return Guarantee("metric", self.budget, self._metric, scope="text", caveats=self._caveats)
+
+    @property
+    def published(self) -> Guarantee:
+        """Section 3 of the paper: differential privacy with epsilon, whatever the dimension."""
+        return Guarantee("local", self.epsilon, scope="text")
+
+    @abstractmethod
+    def distances(self, texts: Sequence[str], others: Sequence[str]) -> Float64Array:
+        """How far texts are from others, one by one, in the metric of the guarantee."""
+
+    @property
+    @abstractmethod
+    def _metric(self) -> str: ...
+
+    @property
+    def _encoder(self) -> str:
+        """The encoder's name without folders, which are nobody's business."""
+        return Path(self.pool.encoder.name).name
+
+    @property
+    def _caveats(self) -> tuple[str, ...]:
+        root = np.sqrt(self.pool.dimension)
+        return (
+            f"the noise is shrunk by the root of the {self.pool.dimension} dimensions: the budget "
+            f"is {root:.4g} times the parameter epsilon",
+            PUBLIC_POOL,
+            NEAR_TEXTS,
+            MANY_RELEASES,
+        )
+
+    @property
+    def _broken(self) -> tuple[str, ...]:
+        return SHARED, PUBLIC_POOL
+
+    def facts(self) -> dict[str, float]:
+        """The bound that holds for every two texts: vectors have length 1."""
+        return {} if self.compat != "none" else {ANY_TWO: 2 * self.budget}
+
+
+@register
+@dataclass(frozen=True, repr=False, eq=False)
+class CometCMP(Comet):
+    """Spherical noise, of density proportional to exp(-epsilon sqrt(d) |x|)."""
+
+    name: ClassVar[str] = "comet-cmp"
+    summary: ClassVar[str] = (
+        "adds spherical noise to a text's sentence vector, releases a string of a public pool"
+    )
+
+    @cached_property
+    def law(self) -> CMP:
+        """That of ``cmp`` with the true budget."""
+        return CMP(self._as_space, self.budget)
+
+    @property
+    def metric_space(self) -> tuple[str, str]:
+        """The encoder; the pool does not decide distances."""
+        return self._encoder, self.pool.encoder.fingerprint
+
+    @property
+    def _metric(self) -> str:
+        return f"euclidean({self._encoder})"
+
+    def distances(self, texts: Sequence[str], others: Sequence[str]) -> Float64Array:
+        """|t - t'|, one by one."""
+        return row_norms(self.encode(texts).astype(np.float64) - self.encode(others))
+
+    @property
+    def _caveats(self) -> tuple[str, ...]:
+        everywhere = (
+            f"sentence vectors have length 1, so a release tells any two texts apart by at most "
+            f"{2 * self.budget:.4g} nats"
+        )
+        return (*super()._caveats, everywhere)
+
+
+@register
+@dataclass(frozen=True, repr=False, eq=False)
+class CometMahalanobis(Comet):
+    """Noise of density proportional to exp(-epsilon sqrt(d) |x|_M), shaped like the pool.
+
+    lambda is 0.75 as in the authors' code; the paper does not name it.
+    """
+
+    name: ClassVar[str] = "comet-mahalanobis"
+    summary: ClassVar[str] = "like comet-cmp, with noise shaped like the pool's spread"
+
+    lambda_: float = parameter(0.75, "how much the noise follows the pool's shape, 0 to 1")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 <= self.lambda_ <= 1, f"lambda must be between 0 and 1, got {self.lambda_}")
+
+    @cached_property
+    def law(self) -> Mahalanobis:
+        """That of ``mahalanobis`` with the true budget, re-normalised for compat."""
+        renormalised: Literal["none", "pypantera"] = (
+            "none" if self.compat == "none" else "pypantera"
+        )
+        return Mahalanobis(self._as_space, self.budget, self.lambda_, renormalised)
+
+    @property
+    def metric_space(self) -> tuple[str, str]:
+        """The pool with its encoder: both decide the shape."""
+        return f"{self._encoder}, {self.pool.name}", self.pool.sha256
+
+    @property
+    def _metric(self) -> str:
+        return f"mahalanobis({self._encoder}, lambda={self.lambda_:g})"
+
+    def distances(self, texts: Sequence[str], others: Sequence[str]) -> Float64Array:
+        """|t - t'|_M, one by one."""
+        return self.law.norms(self.encode(texts).astype(np.float64) - self.encode(others))
+
+    @property
+    def _caveats(self) -> tuple[str, ...]:
+        return (*super()._caveats, NOT_EUCLIDEAN)
+
+    @property
+    def _broken(self) -> tuple[str, ...]:
+        return (RENORMALISED, *super()._broken)
+
+    def facts(self) -> dict[str, float]:
+        """The bound per unit of Euclidean distance, and for every two texts, on this pool."""
+        facts = self.law.facts()
+        return {**facts, ANY_TWO: 2 * max(facts.values())} if facts else {}
+
+
+def _draws(streams: Streams, texts: Sequence[int], variants: int) -> Draws:
+    """A row for each variant of each text, each from a generator of its own if seeded."""
+    if not streams.reproducible:
+        return Draws([(streams.generator(0, 0, Streams.WORDS, 0), len(texts) * variants)])
+    return Draws(
+        [
+            (streams.generator(text, variant, Streams.WORDS, 0), 1)
+            for text in texts
+            for variant in range(variants)
+        ]
+    )

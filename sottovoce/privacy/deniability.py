@@ -1,0 +1,292 @@
+"""Plausible deniability: how often a word comes back, and how many words stand in for it.
+
+Both are of Feyisetan et al. (WSDM 2020). N_w is the probability that w is released for itself.
+S_w(eta) is the least number of words that together are released for w with probability 1 - eta or
+more. They are exact where a mechanism has a law; else they are counted, and every count comes with
+what it can prove.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from sottovoce.errors import UsageError
+from sottovoce.mechanisms.base import ROWS_AT_A_TIME, Mechanism, WordMechanism
+from sottovoce.privacy.intervals import LEVEL, at_most, interval
+from sottovoce.privacy.sampling import NUMBERS_AT_ONCE, Sampler, neighbours, sample_words
+from sottovoce.randomness import Randomness, is_seeded
+from sottovoce.spaces.distances import Distances
+from sottovoce.spaces.space import WordSpace
+from sottovoce.threads import single_threaded_blas
+from sottovoce.types import Float64Array, IntArray
+
+DRAWS = 1000
+"""Draws for each word, as in the paper."""
+ETA = 0.01
+RANKS = (1, 10, 100, 1000)
+"""Neighbours whose distances are reported, as far as the space reaches."""
+PERCENTILES = (5, 50, 95)
+ROUNDING = 1e-12
+
+Progress: TypeAlias = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, repr=False)
+class Deniability:
+    """Deniability of some words under one mechanism, an entry of each array for each word."""
+
+    mechanism: WordMechanism
+    words: IntArray
+    eta: float
+    draws: int
+    exact: bool
+    seeded: bool
+    unchanged: Float64Array
+    """N_w: probability, or share of the draws, that the word comes back."""
+    support: IntArray
+    """S_w(eta)."""
+    distinct: Float64Array
+    """Different words among ``draws`` draws: counted, or expected by the law."""
+    missing: Float64Array
+    """Good and Turing's estimate of the probability of words that no draw showed; 0 if exact."""
+    moved: Float64Array
+    """How far the released word is from the true one, on average, in Euclidean distance."""
+
+    @property
+    def risk(self) -> float:
+        """The risk of each bound, so that those of N_w and S_w hold together for all words."""
+        return (1 - LEVEL) / (2 * len(self.words))
+
+    @property
+    def unchanged_interval(self) -> tuple[Float64Array, Float64Array]:
+        """N_w of each word, with 95 % confidence for that word alone."""
+        if self.exact:
+            return self.unchanged, self.unchanged
+        return interval(self._returned, self.draws)
+
+    @property
+    def unchanged_bound(self) -> Float64Array:
+        """What no N_w exceeds, with 95 % confidence for all words at once (Bonferroni)."""
+        return self.unchanged if self.exact else at_most(self._returned, self.draws, self.risk)
+
+    @property
+    def support_bound(self) -> IntArray:
+        """What no S_w(eta) falls below, with 95 % confidence for all words at once."""
+        if self.exact:
+            return self.support
+        certain = self.distinct.astype(np.int64) - unproven(self.draws, self.eta, self.risk)
+        return np.maximum(certain, 1)
+
+    @cached_property
+    def _returned(self) -> Float64Array:
+        return np.rint(self.unchanged * self.draws)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: summaries over the words, then the words one by one."""
+        space = self.mechanism.space
+        low, high = self.unchanged_interval
+        named = space.words(self.words)
+        worst = int(np.argmax(self.unchanged)), int(np.argmin(self.support))
+        return {
+            "mechanism": self.mechanism.spec,
+            "epsilon": self.mechanism.epsilon,
+            "space": space.name,
+            "space_sha256": space.sha256,
+            "output_vocabulary": space.output.name,
+            "how": "exact" if self.exact else "sampled",
+            "draws": None if self.exact else self.draws,
+            "seeded": self.seeded,
+            "eta": self.eta,
+            "confidence": LEVEL,
+            "unchanged": {
+                **summary(self.unchanged),
+                "worst": float(self.unchanged.max()),
+                "worst_bound": float(self.unchanged_bound.max()),
+                "worst_word": named[worst[0]],
+            },
+            "support": {
+                **summary(self.support),
+                "worst": int(self.support.min()),
+                "worst_bound": int(self.support_bound.min()),
+                "worst_word": named[worst[1]],
+            },
+            "distinct": {
+                **summary(self.distinct),
+                "draws": self.draws,
+                "worst": float(self.distinct.min()),
+            },
+            "missing_mass": {**summary(self.missing), "worst": float(self.missing.max())},
+            "moved": summary(self.moved),
+            "words": [
+                {
+                    "word": word,
+                    "unchanged": float(self.unchanged[at]),
+                    "unchanged_interval": [float(low[at]), float(high[at])],
+                    "support": int(self.support[at]),
+                    "distinct": float(self.distinct[at]),
+                    "missing_mass": float(self.missing[at]),
+                    "moved": float(self.moved[at]),
+                }
+                for at, word in enumerate(named)
+            ],
+        }
+
+
+def deniability(
+    mechanism: Mechanism,
+    words: IntArray | None = None,
+    *,
+    eta: float = ETA,
+    draws: int = DRAWS,
+    rng: Randomness = None,
+    progress: Progress | None = None,
+) -> Deniability:
+    """Measure N_w and S_w(eta) of words, by default of a sample of the vocabulary."""
+    mechanism = word_mechanism(mechanism)
+    check_eta(eta)
+    if isinstance(draws, bool) or draws < 1:
+        raise UsageError("at least one draw a word is needed")
+    ids = sample_words(mechanism.space) if words is None else mechanism.checked(words)
+    if not len(ids):
+        raise UsageError("at least one word is needed")
+    exact = has_law(mechanism)
+    rows = (
+        _by_law(mechanism, ids, eta, draws) if exact else _by_draws(mechanism, ids, eta, draws, rng)
+    )
+    measured = []
+    with single_threaded_blas():
+        for row in rows:
+            measured.append(row)
+            if progress is not None:
+                progress(len(measured), len(ids))
+    unchanged, support, distinct, missing, moved = map(np.array, zip(*measured, strict=True))
+    return Deniability(
+        mechanism=mechanism,
+        words=ids,
+        eta=eta,
+        draws=draws,
+        exact=exact,
+        seeded=not exact and is_seeded(rng),
+        unchanged=unchanged,
+        support=support,
+        distinct=distinct,
+        missing=missing,
+        moved=moved,
+    )
+
+
+def word_mechanism(mechanism: Mechanism) -> WordMechanism:
+    """The mechanism, if it replaces words one by one: only then is there a N_w."""
+    if isinstance(mechanism, WordMechanism):
+        return mechanism
+    raise UsageError(
+        f"{mechanism.name} rewrites whole texts; plausible deniability is about mechanisms that "
+        "replace word by word: use one of those, such as cmp, or attack its releases with "
+        "'sottovoce attack'"
+    )
+
+
+def check_eta(eta: float) -> None:
+    """Eta is a probability, and neither end makes sense."""
+    if not 0 < eta < 1:
+        raise UsageError("eta lies between 0 and 1: it is the share of releases left out of S_w")
+
+
+def has_law(mechanism: WordMechanism) -> bool:
+    """Whether the probabilities of a mechanism are known exactly."""
+    return mechanism.log_probabilities(np.zeros(1, dtype=np.int64)) is not None
+
+
+def words_at_once(space: WordSpace) -> int:
+    """Words whose whole laws are held in memory together."""
+    return max(1, min(64, NUMBERS_AT_ONCE // space.size))
+
+
+def laws(mechanism: WordMechanism, words: IntArray) -> Iterator[tuple[IntArray, Float64Array]]:
+    """Some words after the other, with their exact chances of every word of the space."""
+    step = words_at_once(mechanism.space)
+    for start in range(0, len(words), step):
+        some = words[start : start + step]
+        law = mechanism.log_probabilities(some)
+        if law is None:
+            raise UsageError(f"{mechanism.name} has no exact law: sample it")
+        yield some, np.exp(law, out=law)
+
+
+def exact_support(chances: Float64Array, eta: float) -> IntArray:
+    """S_w(eta) of laws, one a row: sort, cumulate."""
+    cumulated = np.cumsum(-np.sort(-chances, axis=1), axis=1)
+    wanted = (cumulated < 1 - eta - ROUNDING).sum(axis=1) + 1
+    return np.asarray(np.minimum(wanted, (chances > 0).sum(axis=1)))
+
+
+def counted_support(counts: IntArray, eta: float) -> int:
+    """S_w(eta) of the shares that were counted."""
+    cumulated = np.cumsum(-np.sort(-counts))
+    return int((cumulated < (1 - eta) * cumulated[-1] - ROUNDING).sum()) + 1
+
+
+def unproven(draws: int, eta: float, risk: float) -> int:
+    """How many of the different words that were drawn do not prove anything about S_w(eta).
+
+    If a set of s words has probability 1 - eta or more, at most Binomial(draws, eta) draws fall
+    outside of it. So s is at least the number of different words less this quantile, except with
+    probability ``risk``.
+    """
+    from scipy.stats import binom
+
+    return int(binom.ppf(1 - risk, draws, eta))
+
+
+def _by_law(
+    mechanism: WordMechanism, words: IntArray, eta: float, draws: int
+) -> Iterator[tuple[float, int, float, float, float]]:
+    everything = Distances(mechanism.space, np.arange(mechanism.space.size))
+    for some, chances in laws(mechanism, words):
+        own = chances[np.arange(len(some)), some]
+        support = exact_support(chances, eta)
+        moved = (everything.rows(some) * chances).sum(axis=1)
+        with np.errstate(divide="ignore"):
+            distinct = -np.expm1(draws * np.log1p(-np.minimum(chances, 1.0))).sum(axis=1)
+        for each in zip(own, support, distinct, moved, strict=True):
+            yield float(each[0]), int(each[1]), float(each[2]), 0.0, float(each[3])
+
+
+def _by_draws(
+    mechanism: WordMechanism, words: IntArray, eta: float, draws: int, rng: Randomness
+) -> Iterator[tuple[float, int, float, float, float]]:
+    sampler = Sampler(mechanism.name, words, rng)
+    distances = Distances(mechanism.space, mechanism.space.output.ids)
+    step = max(1, ROWS_AT_A_TIME // draws)
+    for start in range(0, len(words), step):
+        places = np.arange(start, min(start + step, len(words)))
+        for place, drawn in zip(places, sampler.all(mechanism, places, draws), strict=True):
+            word = words[place]
+            seen, counts = np.unique(drawn, return_counts=True)
+            returned = counts[seen == word].sum() / draws
+            far = distances.pairs(np.full(len(seen), word), seen)
+            support = counted_support(counts, eta)
+            singles = (counts == 1).sum() / draws
+            yield returned, support, float(len(seen)), singles, float(far @ counts / draws)
+
+
+def neighbour_distances(
+    space: WordSpace, words: IntArray, ranks: Sequence[int] = RANKS
+) -> dict[int, Float64Array]:
+    """Distances of words to their k-th nearest neighbours, for each k that the space reaches."""
+    within = [rank for rank in ranks if rank < len(space.output)]
+    if not within:
+        return {}
+    return dict(zip(within, neighbours(space, words, within)[1].T, strict=True))
+
+
+def summary(values: Float64Array | IntArray) -> dict[str, float]:
+    """Mean and percentiles."""
+    cuts = np.percentile(values, PERCENTILES)
+    named = {f"p{at}": float(cut) for at, cut in zip(PERCENTILES, cuts, strict=True)}
+    return {"mean": float(np.mean(values)), **named}

@@ -1,0 +1,139 @@
+"""What to measure on: a sample of the vocabulary, its neighbours, and draws for its words.
+
+A mechanism treats a frequent word in a crowd otherwise than a rare one that stands alone. The
+sample takes its share of every band of frequency, and within a band of every distance to the
+nearest neighbour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.random import PCG64, Generator
+
+from sottovoce.errors import UsageError
+from sottovoce.mechanisms.base import WordMechanism
+from sottovoce.privacy.releases import read_text
+from sottovoce.randomness import Draws, Randomness, Streams, as_seed
+from sottovoce.spaces.distances import Distances
+from sottovoce.spaces.space import UNKNOWN, WordSpace
+from sottovoce.threads import parallel_map
+from sottovoce.types import Float64Array, IntArray
+
+WORDS = 200
+"""Words in a sample unless told otherwise."""
+POOL = 4
+"""Words looked at for each one that is taken."""
+DRAWN_TOGETHER = 128
+"""Draws of a word that one generator gives."""
+NUMBERS_AT_ONCE = 1 << 22
+"""Distances held at once by each thread: 32 MiB."""
+
+
+def sample_words(space: WordSpace, count: int = WORDS, seed: int = 0) -> IntArray:
+    """Ids of ``count`` words, ascending: all of them where the space has no more.
+
+    Spaces list frequent words first, so a band of ids is a band of frequency. Of each band some
+    words are drawn, ordered by the distance of their nearest neighbour, and every ``POOL``-th
+    is taken. Sample and seed are public: they say nothing of any text.
+    """
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+        raise UsageError("a sample needs at least one word")
+    if count >= space.size:
+        return np.arange(space.size, dtype=np.int64)
+    rng = Generator(PCG64(as_seed(seed)))
+    bands = round(np.sqrt(count))
+    edges = np.arange(bands + 1) * space.size // bands
+    shares = np.diff(edges * count // space.size)
+    pools = [
+        start + np.sort(rng.choice(end - start, min(end - start, POOL * share), replace=False))
+        for start, end, share in zip(edges, edges[1:], shares, strict=False)
+    ]
+    nearest = neighbours(space, np.concatenate(pools), [1])[1][:, 0]
+    parts = np.split(nearest, np.cumsum([len(pool) for pool in pools])[:-1])
+    chosen = [
+        pool[np.argsort(distances, kind="stable")][_spread(len(pool), share)]
+        for pool, distances, share in zip(pools, parts, shares, strict=True)
+    ]
+    return np.sort(np.concatenate(chosen))
+
+
+def _spread(length: int, count: int) -> IntArray:
+    """``count`` different places of 0..length-1, evenly spread."""
+    return (2 * np.arange(count) + 1) * length // (2 * count)
+
+
+def choose_words(space: WordSpace, words: int | Path, seed: int = 0) -> tuple[IntArray, int]:
+    """A sample of so many words, or those of a file, one a line; and how many the space lacks."""
+    if isinstance(words, int):
+        return sample_words(space, words, seed), 0
+    listed = {line.strip() for line in read_text(words).removeprefix("\ufeff").splitlines()} - {""}
+    if not listed:
+        raise UsageError("the file of words is empty: write one word a line")
+    ids = space.ids(sorted(listed))
+    known = np.sort(ids[ids != UNKNOWN])
+    if not len(known):
+        raise UsageError(
+            f"the space {space.name} knows none of the words of the file: write one word a line, "
+            "spelt as in the space (mostly lower-case)"
+        )
+    return known, len(listed) - len(known)
+
+
+def neighbours(
+    space: WordSpace, words: IntArray, ranks: list[int]
+) -> tuple[IntArray, Float64Array]:
+    """Ids and Euclidean distances of each word's k-th nearest other words, for all k in ``ranks``.
+
+    Among the words that may be released; k counts from 1, and a neighbour that does not
+    exist is infinitely far. Both have shape (words, ranks).
+    """
+    released = space.output.ids
+    if not all(1 <= rank <= len(released) for rank in ranks):
+        raise UsageError(f"only {len(released)} words may be released: there is no such neighbour")
+    at_once = max(1, min(256, NUMBERS_AT_ONCE // len(released)))
+    distances, places = Distances(space, released), np.asarray(ranks) - 1
+
+    def find(some: IntArray) -> tuple[IntArray, Float64Array]:
+        rows = distances.rows(some)
+        rows[some[:, None] == released] = np.inf
+        at = np.argpartition(rows, places, axis=1)[:, places]
+        return released[at], np.take_along_axis(rows, at, axis=1)
+
+    parts = np.split(words, range(at_once, len(words), at_once))
+    found = parallel_map(find, parts)
+    return np.concatenate([ids for ids, _ in found]), np.concatenate([far for _, far in found])
+
+
+class Sampler:
+    """Draws for words, each word with generators of its own.
+
+    They do not depend on the mechanism's epsilon: with a seed, noise at another epsilon is the
+    same noise scaled, so that comparing two epsilons does not compare two strokes of luck.
+    """
+
+    def __init__(self, mechanism: str, words: IntArray, rng: Randomness) -> None:
+        self.words = words
+        self._streams = Streams(rng, mechanism)
+
+    def batch(
+        self, mechanism: WordMechanism, places: IntArray, number: int, count: int
+    ) -> IntArray:
+        """The ``number``-th batch of draws for the words at these places, (places, count)."""
+        generators: list[tuple[Generator, int]] = [
+            (self._streams.generator(int(place), number, Streams.WORDS, 0), count)
+            for place in places
+        ]
+        inputs = np.repeat(self.words[places], count)
+        return mechanism.draw(inputs, Draws(generators)).reshape(len(places), count)
+
+    def batches(self, mechanism: WordMechanism, places: IntArray, draws: int) -> Iterator[IntArray]:
+        """All draws for some words, batch after batch."""
+        for number, start in enumerate(range(0, draws, DRAWN_TOGETHER)):
+            yield self.batch(mechanism, places, number, min(DRAWN_TOGETHER, draws - start))
+
+    def all(self, mechanism: WordMechanism, places: IntArray, draws: int) -> IntArray:
+        """All draws for some words, (places, draws)."""
+        return np.concatenate(list(self.batches(mechanism, places, draws)), axis=1)
