@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
+from multiprocessing.connection import wait
 from typing import TYPE_CHECKING
 
 from sottovoce.errors import SottovoceError
@@ -20,9 +23,22 @@ if TYPE_CHECKING:
 _job: tuple[Obfuscator, Streams] | None = None
 
 
+def end_with_parent() -> None:
+    """In a worker process: do not outlive a parent that was killed."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            wait([parent.sentinel])
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def _start(obfuscator: Obfuscator, streams: Streams, threads: int) -> None:
     global _job
     set_threads(threads)
+    end_with_parent()
     _job = (obfuscator, streams)
 
 

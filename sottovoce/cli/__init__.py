@@ -57,20 +57,29 @@ def options(
     """Search, and release text, without saying what you really mean out loud."""
 
 
-app.command("search", cls=DiscreetCommand)(search.search)
-app.command("obfuscate", cls=DiscreetCommand)(obfuscate.obfuscate)
-app.command("sanitize", cls=DiscreetCommand)(sanitize.sanitize)
-app.command("mechanisms", cls=DiscreetCommand)(mechanisms.mechanisms)
-app.command("attack", cls=DiscreetCommand)(attack.attack)
-app.command("audit", cls=DiscreetCommand)(audit.audit)
-app.command("similarity", cls=DiscreetCommand)(similarity.similarity)
-app.command("deniability", cls=DiscreetCommand)(deniability.deniability)
-app.command("calibrate", cls=DiscreetCommand)(calibrate.calibrate)
-app.command("quipu", cls=DiscreetCommand)(quipu.quipu)
-app.command("membership", cls=DiscreetCommand)(membership.membership)
-app.command("downstream", cls=DiscreetCommand)(downstream.downstream)
-app.add_typer(spaces.app, name="spaces")
-app.add_typer(ledger.app, name="ledger")
+RELEASE, LAB, SETUP = (
+    "Search and release",
+    "Privacy lab: what could be learnt",
+    "Set-up and accounts",
+)
+for panel, commands in {
+    RELEASE: (search.search, obfuscate.obfuscate, sanitize.sanitize),
+    LAB: (
+        attack.attack,
+        audit.audit,
+        deniability.deniability,
+        calibrate.calibrate,
+        similarity.similarity,
+        quipu.quipu,
+        membership.membership,
+        downstream.downstream,
+    ),
+    SETUP: (mechanisms.mechanisms,),
+}.items():
+    for command in commands:
+        app.command(command.__name__, cls=DiscreetCommand, rich_help_panel=panel)(command)
+app.add_typer(spaces.app, name="spaces", rich_help_panel=SETUP)
+app.add_typer(ledger.app, name="ledger", rich_help_panel=SETUP)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:

@@ -158,7 +158,7 @@ def _draw(found: Audit, path: Path) -> None:
                 some = points.distances[chosen], points.losses[chosen]
                 plot.scatter(*some, s=6, color=hue, label=label, rasterized=True)
         plot.set_title(f"{finding.check} ({finding.claim})")
-        plot.set_xlabel("distance in the claim's metric")
+        plot.set_xlabel("distance")
         plot.set_ylabel("log-ratio, nats")
         plot.legend()
     save_figure(figure, path)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import wait
 from typing import TypeAlias, TypeVar
 
 from sottovoce.errors import SottovoceError
@@ -17,6 +14,7 @@ from sottovoce.sanitizing.counts import Counts
 from sottovoce.sanitizing.sanitizer import Sanitizer
 from sottovoce.sanitizing.sources import Block, Texts
 from sottovoce.threads import available_cores, set_threads
+from sottovoce.workers import end_with_parent
 
 Done: TypeAlias = tuple[Texts, Counts]
 Step: TypeAlias = tuple[Block, Texts, Counts]
@@ -93,15 +91,7 @@ def _start(sanitizer: Sanitizer, threads: int) -> None:
     global _sanitizer
     _sanitizer = sanitizer
     set_threads(threads)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """Do not outlive a parent that was killed."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)
+    end_with_parent()
 
 
 def _work(columns: Texts, first: int) -> Done:

@@ -7,10 +7,12 @@ import numpy as np
 from sottovoce.mechanisms.boxes import BoxMechanism
 from sottovoce.privacy.audit.all_pairs import Step
 from sottovoce.privacy.audit.claims import TOLERANCE, Claim
-from sottovoce.privacy.audit.verdicts import Finding, Witness
+from sottovoce.privacy.audit.verdicts import Finding, Points, Witness
 from sottovoce.types import Float64Array, IntArray
 
 WORDS_AT_A_TIME = 4096
+DRAWN = 20
+"""Groups whose pairs a figure shows."""
 NAME = "exact, within groups"
 
 
@@ -51,18 +53,36 @@ def within_groups(mechanism: BoxMechanism, claim: Claim, step: Step) -> Finding:
         "tight_epsilon": largest,
         "worst_excess": largest - claim.epsilon,
     }
+    points = _points(mechanism, claim, sorted_laws, groups[:DRAWN])
     said = f"{pairs:,} ordered pairs inside {len(groups):,} groups, exactly:"
     if largest > claim.epsilon + TOLERANCE and worst is not None:
         first, second, output = mechanism.space.words(np.array(worst[:3]))
         witness = Witness(first, second, f"'{output}'", worst[3], largest, claim.epsilon)
         sentence = f"{said} the largest log-ratio exceeds the claim."
-        return Finding(NAME, claim.label, "REFUTED", sentence, witness, figures)
+        return Finding(NAME, claim.label, "REFUTED", sentence, witness, figures, points)
     sentence = (
         f"{said} none exceeds its bound; the epsilon really reached is {largest:.4g} of "
         f"{claim.epsilon:g} claimed. Across groups nothing is claimed, and nothing holds: the "
         "group is released."
     )
-    return Finding(NAME, claim.label, "CONSISTENT", sentence, figures=figures)
+    return Finding(NAME, claim.label, "CONSISTENT", sentence, None, figures, points)
+
+
+def _points(
+    mechanism: BoxMechanism,
+    claim: Claim,
+    laws: list[tuple[IntArray, Float64Array]],
+    groups: list[IntArray],
+) -> Points:
+    """Every two words of some groups: how far apart, the largest log-ratio, the bound."""
+    far, losses = [np.empty(0)], [np.empty(0)]
+    for group in groups:
+        rows = np.array([laws[word][1] for word in group])
+        one, two = np.nonzero(~np.eye(len(group), dtype=bool))
+        far.append(mechanism.distances(group[one], group[two]))
+        losses.append((rows[one] - rows[two]).max(axis=1))
+    distances = np.concatenate(far)
+    return Points(distances, np.concatenate(losses), np.full(len(distances), claim.epsilon))
 
 
 def _overlap(
