@@ -59,6 +59,8 @@ class Obfuscation:
     unknown: tuple[str, ...]
     kept: tuple[str, ...]
     seeded: bool
+    made_with: str | None = None
+    """A hash of the word space and output vocabulary, or of the pool."""
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON line of ``sottovoce obfuscate``."""
@@ -74,6 +76,7 @@ class Obfuscation:
             "unknown": list(self.unknown),
             "kept": list(self.kept),
             "seeded": self.seeded,
+            "made_with": self.made_with,
         }
 
     def __repr__(self) -> str:
@@ -296,6 +299,7 @@ class Obfuscator:
             unknown=unknown,
             kept=kept,
             seeded=streams.reproducible,
+            made_with=self.mechanism.made_with,
         )
 
 

@@ -17,8 +17,10 @@ from sottovoce.spaces.store import SpaceWriter
 WORDS = [f"word{chr(97 + i)}{chr(97 + j)}" for i in range(20) for j in range(20)]
 SECRET = "melanoma"
 
-# A module for workers to import: its mechanism puts the text into its error.
+# A module for workers to import: its mechanisms put the text into their errors, the second one
+# where the sanitizer does not expect any.
 HOSTILE = """
+import sys
 from dataclasses import dataclass
 from typing import ClassVar
 from sottovoce.guarantees import Guarantee
@@ -36,6 +38,14 @@ class Hostile(TextMechanism):
 
     def rewrite(self, text, n, pipeline, rng):
         raise ValueError(text)
+
+class Worse(Hostile):
+    @property
+    def spec(self):
+        caller = sys._getframe(1)
+        if caller.f_code.co_name == "texts":
+            raise KeyError(str(caller.f_locals["texts"]))
+        return "worse"
 """
 
 

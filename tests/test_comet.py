@@ -630,6 +630,19 @@ def test_the_audit_catches_noise_that_is_too_small():
     assert found.refutes_what_is_stated
 
 
+def test_the_audit_catches_a_release_that_adds_no_noise():
+    from sottovoce.mechanisms.comet import CometCMP
+    from sottovoce.privacy.audit import audit
+
+    class Bare(CometCMP):
+        def perturb(self, vectors, noise):
+            return super().perturb(vectors, 0 * noise)
+
+    found = audit(Bare(load_pool("demo", "light")), quick=True, rng=1)
+    assert _verdict(found, "draws follow the density") == "REFUTED"
+    assert _verdict(found, "effect of epsilon") == "REFUTED"
+
+
 def _verdict(found, check):
     (verdict,) = {each.verdict for each in found.findings if each.check == check}
     return verdict

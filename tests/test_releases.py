@@ -41,6 +41,18 @@ def test_what_obfuscate_writes_is_read_back(tmp_path, toy):
     )
 
 
+def test_what_several_mechanisms_made_of_a_text_is_not_mixed():
+    rows = "1,a,b,cmp,1\n1,a,c,cmp,5\n1,a,d,santext,5\n1,a,e,cmp,1\n"
+    found = parse_releases("id,text,obfuscatedText,mechanism,epsilon\n" + rows)
+    assert [each.variants for each in found] == [("b", "e"), ("c",), ("d",)]
+
+
+def test_separators_inside_a_text_do_not_end_its_line():
+    text = "a\u2028b\x0bc\u0085d"
+    line = json.dumps({"text": text, "variants": ["e"]}, ensure_ascii=False)
+    assert [each.text for each in parse_releases(f"{line}\n{line}\n")] == [text, text]
+
+
 def test_the_published_releases_are_read(shared_data):
     folder = shared_data / "reference" / "msmarco-dl19"
     read = read_releases(folder / "CMP" / "obfuscatedText_CMP_12.5.csv.gz")
@@ -63,6 +75,8 @@ def test_the_published_releases_are_read(shared_data):
         ('{"text": "secret", "variants": [3]}', "line 1"),
         ('{"text": "secret", "variants": []}', "no release"),
         ('{"text": "secret", "variants": ["a"], "epsilon": "secret"}', "not a number"),
+        ('{"text": "secret", "variants": ["a"], "epsilon": NaN}', "above 0"),
+        ("id,text,obfuscatedText,epsilon\n1,secret,b,-3\n", "above 0"),
         ("id,text,obfuscatedText,epsilon\n1,secret,b,secret\n", "not a number"),
     ],
 )

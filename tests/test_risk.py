@@ -51,7 +51,7 @@ def test_the_headline_is_the_strongest_attack(default_space):
     whole = [each.query_share for each in report.attacks]
     assert report.texts is not None
     assert report.texts.share == max(*lazy, *whole)
-    assert [n for n, _ in report.inferences] == [1, 5]
+    assert [n for n, _ in report.inferences] == [1, 5, 20]
 
 
 def test_counts_end_at_what_there_is(default_space):
@@ -142,6 +142,28 @@ def test_wrong_use_says_what_to_do(file, arguments, says):
     assert says in str(result.exception)
 
 
+def test_the_epsilon_of_the_file_is_the_one_attacked(tmp_path, default_space):
+    path = tmp_path / "theirs.csv"
+    path.write_text("id,text,obfuscatedText,mechanism,epsilon\n1,skin,water,cmp,5\n")
+    assert json.loads(run("attack", path, "--json").stdout)["mechanism"] == "cmp:epsilon=5"
+    assert json.loads(run("attack", path, "-m", "cmp", "--json").stdout)["mechanism"] == (
+        "cmp:epsilon=5"
+    )
+    assert "another epsilon" in str(run("attack", path, "-m", "cmp:epsilon=6").exception)
+
+
+def test_parts_of_a_compound_are_attacked_one_by_one(default_space):
+    santext = mechanism("santext", space=default_space, epsilon=8)
+    texts = ["a self-employed plumber", "zzwi-bread"]
+    results = Obfuscator(santext, n=5, rng=1).obfuscate(texts)
+    releases = [Released(str(i), r.text, r.variants) for i, r in enumerate(results)]
+    report = assess(releases[:1], mechanism=santext, rng=1)
+    found = {each.attack: each for each in report.attacks if each.n == 5}
+    assert found["likelihood"].word_share == 1
+    assert found["likelihood"].query_share == 1
+    assert found["likelihood"].words == 4
+
+
 def test_mixed_files_are_refused(tmp_path, file):
     lines = file.read_text().splitlines()
     other = json.loads(lines[0]) | {"mechanism": "cmp:epsilon=5"}
@@ -162,3 +184,52 @@ def test_words_that_never_change_are_all_got_back(toy):
     assert hidden.words.share == 0
     assert 0 < hidden.words.high < 0.2
     assert np.isclose(hidden.words.low, 0)
+
+
+def test_the_whole_release_is_always_attacked(small_space):
+    cmp = mechanism("cmp", space=small_space, epsilon=6)
+    words = small_space.words(np.arange(40, 60))
+    results = Obfuscator(cmp, n=60, release="once", rng=5).obfuscate(words)
+    releases = [Released(str(i), r.text, r.variants) for i, r in enumerate(results)]
+    report = assess(releases, mechanism=cmp, release="once", rng=1)
+    assert ("cell", 60) in {(each.attack, each.n) for each in report.attacks}
+
+
+def test_texts_that_do_not_line_up_are_left_out_and_counted():
+    same = [Released(str(i), "a b", ("a b", "a b", "a b")) for i in range(4)]
+    uneven, unreleased = Released("5", "a b", ("a", "a b", "c")), Released("6", "a b", ())
+    report = assess([*same, uneven, unreleased])
+    assert report.words is not None
+    assert report.words.share == 1
+    assert {each.left_out for each in report.recoveries} == {1}
+
+
+def test_another_vocabulary_is_not_taken_for_safety(small_space):
+    from sottovoce.spaces.space import OutputVocabulary
+
+    half = small_space.with_output(OutputVocabulary("half", np.arange(0, small_space.size, 2)))
+    words = small_space.words(np.arange(40, 80))
+    wbb = mechanism("wbb", space=half, k=4, n=50)
+    results = list(Obfuscator(wbb, n=20, rng=5).obfuscate(words))
+    releases = [Released(str(i), r.text, r.variants) for i, r in enumerate(results)]
+    right = assess(releases, mechanism=wbb, rng=1)
+    wrong = assess(releases, mechanism=mechanism("wbb", space=small_space, k=4, n=50), rng=1)
+    assert right.words is not None
+    assert right.words.share > 0.9
+    reasons = {each.why for each in wrong.recoveries if each.attack == "intersection"}
+    assert any("cannot have made these releases" in why for why in reasons)
+    assert results[0].made_with != mechanism("wbb", space=small_space).made_with
+
+
+def test_a_file_made_with_another_space_is_refused(file):
+    rows = [json.loads(line) | {"made_with": "0" * 64} for line in file.read_text().splitlines()]
+    file.write_text("\n".join(map(json.dumps, rows)))
+    assert "--output-vocabulary" in str(run("attack", file).exception)
+
+
+def test_whole_texts_have_no_words_to_line_up(file, tmp_path):
+    log = tmp_path / "log.txt"
+    log.write_text("\n".join(LOG))
+    result = run("attack", file, "-m", "comet-cmp", "--log", log, "--encoder", "light")
+    assert "no attack here that knows comet-cmp" in result.stdout
+    assert "No attack on words applies" in result.stdout

@@ -41,6 +41,9 @@ def attack(
         typer.Option(help="How they were released; as the file says if not given."),
     ] = None,
     space: Annotated[str | None, typer.Option(help="Word space: a name or a folder.")] = None,
+    output_vocabulary: Annotated[
+        str, typer.Option(help="Words that could be released: all, clean, dictionary, file:PATH …")
+    ] = "all",
     encoder: Annotated[
         str | None,
         typer.Option(
@@ -92,7 +95,7 @@ def attack(
     if variants is not None and min(variants) < 1:
         raise UsageError("-n: an attacker sees at least one variant")
     releases = read_releases(file)
-    known = _mechanism(mechanism, releases, space)
+    known, whole = _mechanism(mechanism, releases, space, output_vocabulary)
     how = release or _said(releases, "release") or "independent"
     if how not in ("independent", "once"):
         raise UsageError("the file names a release strategy that does not exist: give --release")
@@ -101,6 +104,7 @@ def attack(
         report = assess(
             releases,
             mechanism=known,
+            whole_texts=whole is not None,
             release=how,  # type: ignore[arg-type]
             log=searched,
             encoders=attacker_encoders(engine_encoder, encoder) if searched is not None else (),
@@ -115,30 +119,46 @@ def attack(
     if as_json:
         typer.echo(json.dumps(report.to_dict(), indent=2))
     else:
-        _print(report, searched is not None)
+        _print(report, searched is not None, whole)
 
 
 def _mechanism(
-    spec: str | None, releases: list[Released], space: str | None
-) -> WordMechanism | None:
-    """The mechanism asked for, or the one that the file names in our own words."""
-    from sottovoce.mechanisms import WordMechanism, mechanism, parse
-    from sottovoce.spaces.sources import resolve
+    spec: str | None, releases: list[Released], space: str | None, output_vocabulary: str
+) -> tuple[WordMechanism | None, str | None]:
+    """The mechanism asked for, or named by the file in our own words.
+
+    The second answer is the name of one that replaces whole texts: it has no positions to attack.
+    """
+    from sottovoce.cli.building import build_mechanism
+    from sottovoce.mechanisms import WordMechanism, parse
 
     said = spec or _said(releases, "mechanism")
     if said is None:
-        return None
+        return None, None
     try:
-        kind, _ = parse(said)
+        kind, given = parse(said)
     except UsageError:
         if spec is not None:
             raise
-        return None  # Somebody else's name for it.
+        return None, None  # Somebody else's name for it.
     if not issubclass(kind, WordMechanism):
-        return None
-    built = mechanism(said, space=resolve(space))
+        return None, kind.name
+    budget = _said(releases, "epsilon")
+    settings = {} if budget is None or "epsilon" in given else {"epsilon": float(budget)}
+    built = build_mechanism(said, settings, space, output_vocabulary, None)
     assert isinstance(built, WordMechanism)  # noqa: S101 - its class was asked before
-    return built
+    if budget is not None and built.epsilon != float(budget):
+        raise UsageError(
+            "the file says another epsilon than -m: attack with the one that was used, or leave "
+            "it out of -m"
+        )
+    if _said(releases, "made_with") not in (None, built.made_with):
+        raise UsageError(
+            "the releases were made with another word space or output vocabulary, so attacks that "
+            "know the mechanism would fail for nothing: name it with --space and "
+            "--output-vocabulary"
+        )
+    return built, None
 
 
 def _said(releases: list[Released], what: str) -> str | None:
@@ -152,7 +172,7 @@ def _said(releases: list[Released], what: str) -> str | None:
     return value if value is None else str(value)
 
 
-def _print(report: RiskReport, searched: bool) -> None:
+def _print(report: RiskReport, searched: bool, whole: str | None) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -164,15 +184,22 @@ def _print(report: RiskReport, searched: bool) -> None:
             skipped.setdefault(each.attack, each.why)
             continue
         table.add_row(
-            f"{each.attack} (no attack exceeds it)" if each.bound else each.attack,
+            "(seeing the noisy points)" if each.bound else each.attack,
             str(each.n),
             _share(each.word_share),
             _range(each.word_interval),
             _share(each.query_share),
             _range(each.query_interval),
         )
+    left_out = max((each.left_out for each in report.recoveries), default=0)
     console.print(f"{report.releases} texts; words got back, by attack and variants seen:\n")
-    console.print(table)
+    if table.row_count:
+        console.print(table)
+    if left_out:
+        console.print(
+            f"  {left_out} texts left out: their variants differ in their number of words",
+            style="yellow",
+        )
     for name, why in skipped.items():
         if not any(each.attack == name for each in report.attacks):
             console.print(f"  {name}: does not apply; {why}", style="dim")
@@ -183,7 +210,11 @@ def _print(report: RiskReport, searched: bool) -> None:
     console.print()
     for what, found in (("words", report.words), ("whole texts", report.texts)):
         console.print(_headline(what, found), style="bold")
-    if report.mechanism is None:
+    if whole is not None:
+        console.print(
+            f"There is no attack here that knows {whole}: its risk may be larger.", style="yellow"
+        )
+    elif report.mechanism is None:
         console.print(
             "Attacks that know the mechanism were not tried: name it with -m.", style="yellow"
         )

@@ -12,6 +12,16 @@ if TYPE_CHECKING:
     from sottovoce.spaces.space import WordSpace
 
 
+NEEDED_BY = {
+    "--space": "space",
+    "--output-vocabulary": "space",
+    "--corpus": "engine",
+    "--pool": "pool",
+    "--encoder": "pool",
+}
+"""The resource of a mechanism that an option is about."""
+
+
 def build_mechanism(
     spec: str,
     settings: dict[str, Any],
@@ -25,6 +35,12 @@ def build_mechanism(
     from sottovoce.mechanisms import mechanism, parse
 
     kind, _ = parse(spec, **settings)
+    given = {"--space": space, "--corpus": corpus, "--pool": pool}
+    given |= {"--output-vocabulary": output_vocabulary if output_vocabulary != "all" else None}
+    given |= {"--encoder": encoder if encoder != "auto" else None}
+    for option, value in given.items():
+        if value is not None and NEEDED_BY[option] not in kind.resources():
+            raise UsageError(f"{option} does nothing with {kind.name}: leave it out")
     resources: dict[str, Any] = {}
     if "space" in kind.resources():
         resources["space"] = _space(space, output_vocabulary)

@@ -100,7 +100,13 @@ def _print(found: Calibration, cost: Cost | None) -> None:
         wanted.append(f"no word comes back more than {targets.max_unchanged:.3g} of the time")
     if targets.min_support > 1:
         wanted.append(f"every word has at least {targets.min_support} substitutes")
-    console.print(f"[bold]Kept[/bold]  {'; '.join(wanted)}.")
+    console.print(f"[bold]{'Kept' if found.kept else 'Wanted'}[/bold]  {'; '.join(wanted)}.")
+    if not found.kept:
+        console.print(
+            "Not quite kept: two sets of draws keep it and a third does not. Take a smaller "
+            "epsilon, or more --draws.",
+            style="bold yellow",
+        )
     if not found.limited:
         console.print("No larger epsilon that was tried breaks this.", style="yellow")
     _print_below(found, console)

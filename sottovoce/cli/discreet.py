@@ -16,7 +16,7 @@ def _redact(error: Exception, typed: list[str]) -> None:
     if not isinstance(message, str):
         return
     if "unexpected extra argument" in message:
-        message = "more than one text was given: put a text of several words in quotes"
+        message = "more was given than this command takes: put a text of several words in quotes"
     words = [each for each in typed if re.search(r"[^\W\d_]", each) and not each.startswith("-")]
     for word in sorted(words, key=len, reverse=True):
         message = message.replace(word, "…")

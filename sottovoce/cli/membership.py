@@ -39,6 +39,10 @@ def membership(
         Release, typer.Option(help="N fresh draws, or N readings of one draw.")
     ] = "independent",
     space: Annotated[str | None, typer.Option(help="Word space: a name or a folder.")] = None,
+    pool: Annotated[
+        str | None, typer.Option(metavar="FILE|demo", help="Public strings that comet releases.")
+    ] = None,
+    encoder: Annotated[str, typer.Option(help="Sentence encoder of comet.")] = "auto",
     corpus: Annotated[
         Path | None, typer.Option(help="Documents of yours that fea reads its words off.")
     ] = None,
@@ -75,7 +79,9 @@ def membership(
     from sottovoce.cli.progress import progress_bar
     from sottovoce.privacy.membership import audit_membership, read_user_log
 
-    chosen = [] if mechanism is None else _mechanisms(mechanism, values, space, corpus)
+    chosen = (
+        [] if mechanism is None else _mechanisms(mechanism, values, space, corpus, pool, encoder)
+    )
     if figure is not None and not all(hasattr(each, "epsilon") for each in chosen):
         raise UsageError("a figure shows AUC against epsilon, and this mechanism has none")
     log = read_user_log(file)
@@ -112,12 +118,17 @@ def _epsilons(given: list[str] | None) -> list[float]:
 
 
 def _mechanisms(
-    spec: str, epsilons: list[float], space: str | None, corpus: Path | None
+    spec: str,
+    epsilons: list[float],
+    space: str | None,
+    corpus: Path | None,
+    pool: str | None,
+    encoder: str,
 ) -> list[Mechanism]:
     from sottovoce.cli.building import build_mechanism
 
     settings = [{"epsilon": each} for each in dict.fromkeys(epsilons)] or [{}]
-    return [build_mechanism(spec, each, space, "all", corpus) for each in settings]
+    return [build_mechanism(spec, each, space, "all", corpus, pool, encoder) for each in settings]
 
 
 def _print(report: MembershipReport) -> None:

@@ -89,6 +89,10 @@ def sanitize(
         Path | None,
         typer.Option(help="Documents of yours (JSON lines or text) that fea reads its words off."),
     ] = None,
+    pool: Annotated[
+        str | None, typer.Option(metavar="FILE|demo", help="Public strings that comet releases.")
+    ] = None,
+    encoder: Annotated[str, typer.Option(help="Sentence encoder of comet.")] = "auto",
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a run that was stopped.")
     ] = False,
@@ -146,6 +150,8 @@ def sanitize(
         linkable=linkable,
         key_file=key_file,
         corpus=corpus,
+        pool=pool,
+        encoder=encoder,
         seed=seed,
     )
     try:
@@ -202,6 +208,8 @@ def _sanitizer(
     linkable: bool,
     key_file: Path | None,
     corpus: Path | None,
+    pool: str | None,
+    encoder: str,
     seed: int | None,
 ) -> tuple[Sanitizer, bool]:
     """The sanitizer, and whether its secret was made for this run."""
@@ -212,9 +220,8 @@ def _sanitizer(
 
     secret, own_secret = _secret(linkable, key_file, seed)
     kept, denied = _words(keep), _words(deny)
-    chosen = build_mechanism(
-        mechanism, parsed_settings(settings, epsilon), space, output_vocabulary, corpus
-    )
+    given = parsed_settings(settings, epsilon)
+    chosen = build_mechanism(mechanism, given, space, output_vocabulary, corpus, pool, encoder)
     pipeline = TextPipeline(
         unknown=unknown,
         protect=protect or chosen.protects,
@@ -266,6 +273,13 @@ def _words(entries: list[str] | None) -> frozenset[str]:
 
 def _warn(report: Report) -> None:
     counts = report.counts
+    if counts.verbatim > MOSTLY * max(1, counts.rewritten):
+        warnings.warn(
+            f"{counts.verbatim} of {counts.rewritten} texts came back as they were: a smaller "
+            "epsilon, or a pool without them, would change more",
+            PrivacyWarning,
+            stacklevel=1,
+        )
     drawn = counts.changed + counts.returned
     if drawn and counts.returned > MOSTLY * drawn:
         warnings.warn(
@@ -308,6 +322,7 @@ def _lines(counts: Counts) -> list[tuple[str, int, bool]]:
         ("texts", counts.texts, False),
         ("texts without words", counts.empty, False),
         ("texts rewritten as a whole", counts.rewritten, False),
+        ("of these, texts that came back by chance", counts.verbatim, True),
         ("texts left empty: nothing was found", counts.withheld, False),
         ("words", counts.words, False),
         ("words changed", counts.changed, True),

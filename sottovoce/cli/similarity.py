@@ -217,15 +217,13 @@ def _number(epsilon: float | None) -> str:
 
 def _cell(said: Similarity, measure: Measure) -> str:
     interval = said.interval(measure)
-    reach = (
-        "" if interval is None else f" ±{(interval[1] - interval[0]) / 2:.3f}".replace("0.", ".")
-    )
+    reach = "" if interval is None else f" ({interval[0]:.2f}–{interval[1]:.2f})"
     return f"{said.mean(measure):.3f}{reach}"
 
 
 def _notes(said: Sequence[Similarity]) -> list[str]:
     first = said[0]
-    notes = ["Means over queries of the means over variants, ± half of the 95 % interval."]
+    notes = ["Means over queries of the means over variants, with the 95 % interval."]
     if first.encoder is not None:
         notes.append(f"semantic: cosine by the encoder {first.encoder}.")
     if first.meteor is not None:

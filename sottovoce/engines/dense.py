@@ -52,6 +52,11 @@ class Dense:
     def __repr__(self) -> str:
         return f"Dense({len(self)} documents, {self.encoder!r})"
 
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the documents."""
+        return self._documents.sha256
+
     def text(self, doc_id: str) -> str:
         """The whole text of a document, its title first."""
         return self._documents.text(doc_id)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 from sottovoce.collections import Document
 from sottovoce.engines.base import Hit
@@ -30,6 +32,16 @@ class Documents:
 
     def __repr__(self) -> str:
         return f"Documents({len(self)})"
+
+    @cached_property
+    def sha256(self) -> str:
+        """A hash of all documents in their order."""
+        digest = hashlib.sha256()
+        for each in self._documents:
+            for part in (each.doc_id, each.title, each.text):
+                data = part.encode("utf-8", "surrogatepass")
+                digest.update(len(data).to_bytes(8, "little") + data)
+        return digest.hexdigest()
 
     def texts(self) -> list[str]:
         """The whole text of each document, in order."""

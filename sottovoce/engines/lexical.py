@@ -64,6 +64,11 @@ class Lexical(ABC):
         """How many documents there are."""
         return len(self._documents)
 
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the documents."""
+        return self._documents.sha256
+
     def text(self, doc_id: str) -> str:
         """The whole text of a document, its title first."""
         return self._documents.text(doc_id)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import Field, dataclass, field, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -65,6 +67,11 @@ class Mechanism(ABC):
     @property
     def metric_space(self) -> tuple[str, str] | None:
         """Name and hash of what decides the distances that a metric guarantee speaks of."""
+        return None
+
+    @property
+    def made_with(self) -> str | None:
+        """A hash of what it works on: who attacks its releases needs the same."""
         return None
 
     @classmethod
@@ -151,6 +158,13 @@ class WordMechanism(Mechanism):
         """The word space."""
         return self.space.name, self.space.sha256
 
+    @cached_property
+    def made_with(self) -> str:
+        """A hash of the space and of the words that may be released."""
+        digest = hashlib.sha256(self.space.sha256.encode())
+        digest.update(self.space.output.ids.tobytes())
+        return digest.hexdigest()
+
     @abstractmethod
     def draw(self, ids: IntArray, draws: Draws) -> IntArray:
         """One substitute for each id; ``draws`` has as many rows as there are ids."""
@@ -222,6 +236,11 @@ class PoolMechanism(Mechanism):
 
     def __repr__(self) -> str:
         return f"mechanism({self.spec!r}, pool={self.pool.name!r})"
+
+    @property
+    def made_with(self) -> str:
+        """The hash of the pool and its encoder."""
+        return self.pool.sha256
 
     @abstractmethod
     def release(

@@ -95,6 +95,11 @@ class FEA(TextMechanism):
         )
 
     @property
+    def made_with(self) -> str | None:
+        """The hash of the corpus, where the engine tells it."""
+        return getattr(self.engine, "fingerprint", None)
+
+    @property
     def guarantee(self) -> Guarantee:
         """None: a heuristic."""
         return Guarantee("none", None, scope="text", caveats=CAVEATS)

@@ -2,9 +2,9 @@
 
 A search with the words that are hit hardest proposes an epsilon; then all words are measured on
 fresh draws, and those that break a target join the search. All epsilons are tried on the same
-noise, scaled. In it the nearest-word mechanisms return a word at every larger epsilon once they
-return it at one, so that going down until the fresh draws agree about N_w errs no more often than
-one check. S_w, and other mechanisms, need not be monotone: so smaller epsilons are measured too.
+noise, scaled, and going down until the fresh draws agree makes them less fresh: so the answer is
+measured a last time on others. No mechanism needs to be monotone: smaller epsilons are measured
+too.
 """
 
 from __future__ import annotations
@@ -61,13 +61,18 @@ class Check:
 
 @dataclass(frozen=True, repr=False)
 class Calibration:
-    """The answer: ``measured`` is what the mechanism does at ``epsilon``, on fresh draws."""
+    """The answer: ``measured`` is what the mechanism does at ``epsilon``.
+
+    Where that is sampled, it is measured once more, on draws that had no part in the answer, and
+    reported whatever they say: ``kept`` tells whether they keep the targets, too.
+    """
 
     targets: Targets
     epsilon: float
     limited: bool
     """False if no larger epsilon broke the targets; then ``epsilon`` is the largest tried."""
     measured: Deniability
+    kept: bool
     smaller: tuple[Check, ...]
     """Checks below ``epsilon``: a mechanism need not keep at each what it keeps at one."""
     seeded: bool
@@ -85,6 +90,7 @@ class Calibration:
             "mechanism": self.mechanism.spec,
             "targets": asdict(self.targets),
             "limited": self.limited,
+            "kept": self.kept,
             "words": len(measured.pop("words")),
             "seeded": self.seeded,
             "measured": measured,
@@ -128,8 +134,8 @@ class _Calibrator:
         self.seeded = is_seeded(rng) and not self.exact
         # The same noise serves every epsilon, so even a secure run has seeds, which nobody knows.
         root = SeedSequence(secrets.randbits(128)) if rng is None else as_seed(rng)
-        self.search_seed, self.fresh_seed = (
-            SeedSequence(root.entropy, spawn_key=(*root.spawn_key, purpose)) for purpose in (0, 1)
+        self.search_seed, self.fresh_seed, self.last_seed = (
+            SeedSequence(root.entropy, spawn_key=(*root.spawn_key, purpose)) for purpose in range(3)
         )
         self.meter = _Meter(len(words), progress)
         self.nearest = neighbours(mechanism.space, words, [1])[1][:, 0]
@@ -143,8 +149,12 @@ class _Calibrator:
         below = [epsilon * share for share in SMALLER] if limited else self.grid[2::3]
         self.meter.expect(len(below))
         checks = tuple(self._check(_round_down(each)) for each in below)
+        if not self.exact:
+            self.meter.expect(1)
+            measured = self._measure(epsilon, self.last_seed)
+        kept = not len(self.targets.broken(measured))
         measured = replace(measured, seeded=self.seeded)
-        return Calibration(self.targets, epsilon, limited, measured, checks, self.seeded)
+        return Calibration(self.targets, epsilon, limited, measured, kept, checks, self.seeded)
 
     def _confirmed(self, critical: IntArray) -> tuple[float, bool, Deniability]:
         """An epsilon that all words pass on fresh draws, and whether a larger one fails."""
@@ -173,13 +183,13 @@ class _Calibrator:
             return LawJudge(self.mechanism, self.words, wanted, self.meter.advance)
         return DrawsJudge(self.mechanism, self.words, wanted, self.meter.advance, self.draws, seed)
 
-    def _measure(self, epsilon: float) -> Deniability:
+    def _measure(self, epsilon: float, seed: SeedSequence | None = None) -> Deniability:
         return deniability(
             replace(self.mechanism, epsilon=epsilon),
             self.words,
             eta=self.targets.eta,
             draws=self.draws,
-            rng=self.fresh_seed,
+            rng=seed or self.fresh_seed,
             progress=self.meter.within,
         )
 

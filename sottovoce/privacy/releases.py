@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import math
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ class Released:
     mechanism: str | None = None
     epsilon: float | None = None
     release: str | None = None
+    made_with: str | None = None
+    """A hash of the space and output vocabulary that were used."""
 
     def __repr__(self) -> str:
         return f"Released({len(self.variants)} variants, mechanism={self.mechanism})"
@@ -78,7 +81,7 @@ def read_text(file: Path | str) -> str:
 
 
 def _from_json(content: str) -> Iterator[Released]:
-    for number, line in enumerate(content.splitlines(), start=1):
+    for number, line in enumerate(content.split("\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -99,14 +102,16 @@ def _from_row(row: Any, number: int) -> Released:
         raise UsageError(
             f"line {number} of the file lacks 'text' (a string) or 'variants' (a list): {HOW}"
         )
-    epsilon, mechanism, release = row.get("epsilon"), row.get("mechanism"), row.get("release")
+    said = {
+        name: row[name] if isinstance(row.get(name), str) else None
+        for name in ("mechanism", "release", "made_with")
+    }
     return Released(
         id=str(row.get("id", number)),
         text=text,
         variants=tuple(variants),
-        mechanism=mechanism if isinstance(mechanism, str) else None,
-        epsilon=_number(epsilon, number),
-        release=release if isinstance(release, str) else None,
+        epsilon=_number(row.get("epsilon"), number),
+        **said,
     )
 
 
@@ -115,7 +120,7 @@ def _from_csv(content: str) -> Iterator[Released]:
     missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
     if missing:
         raise UsageError(f"the CSV file has no column {' and '.join(missing)}: {HOW}")
-    grouped: dict[tuple[str, str], list[dict[str, str]]] = {}
+    grouped: dict[tuple[str, ...], list[dict[str, str]]] = {}
     try:
         for row in rows:
             if None in row or None in row.values():
@@ -123,10 +128,11 @@ def _from_csv(content: str) -> Iterator[Released]:
                     f"the row that ends in line {rows.line_num} of the CSV file has another "
                     "number of fields than the header: put texts with commas in quotes"
                 )
-            grouped.setdefault((row["id"], row["text"]), []).append(row)
+            key = (row["id"], row["text"], row.get("mechanism", ""), row.get("epsilon", ""))
+            grouped.setdefault(key, []).append(row)
     except csv.Error:
         raise UsageError(f"line {rows.line_num} of the CSV file cannot be read") from None
-    for (name, text), variants in grouped.items():
+    for (name, text, *_), variants in grouped.items():
         first = variants[0]
         yield Released(
             id=name,
@@ -138,8 +144,13 @@ def _from_csv(content: str) -> Iterator[Released]:
 
 
 def _number(value: Any, line: int | None) -> float | None:
+    if value is None:
+        return None
     try:
-        return None if value is None else float(value)
+        number = float(value)
     except (TypeError, ValueError):
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
         where = "" if line is None else f" in line {line}"
-        raise UsageError(f"the epsilon{where} is not a number") from None
+        raise UsageError(f"the epsilon{where} is not a number above 0")
+    return number

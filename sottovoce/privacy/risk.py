@@ -106,6 +106,7 @@ def assess(
     releases: Sequence[Released],
     *,
     mechanism: WordMechanism | None = None,
+    whole_texts: bool = False,
     release: Literal["independent", "once"] = "independent",
     log: QueryLog | None = None,
     encoders: Sequence[Encoder] = (),
@@ -119,6 +120,8 @@ def assess(
 
     mechanism
         What made them: with it the attacker knows more. Without, only the mode and query inference.
+    whole_texts
+        They were made by replacing texts as a whole, so there are no words to line up.
     log, encoders
         The query log that the attacker searches, and what he compares with, one after the other: no
         encoder is the strongest against every mechanism. Without a log there is no query inference.
@@ -146,15 +149,17 @@ def assess(
             for by in encoders
             for n in seen
         ]
-    recoveries = reconstruct(
-        releases,
-        mechanism,
-        release=release,
-        counts=seen,
-        prior=frequencies,
-        rng=rng,
-        progress=progress,
-    )
+    recoveries = []
+    if not whole_texts:
+        recoveries = reconstruct(
+            releases,
+            mechanism,
+            release=release,
+            counts=seen,
+            prior=frequencies,
+            rng=rng,
+            progress=progress,
+        )
     return RiskReport(
         releases=len(releases),
         mechanism=mechanism.spec if mechanism else None,
@@ -172,7 +177,7 @@ def _seen(counts: Sequence[int], most: int) -> list[int]:
         raise UsageError("there is nothing to attack: no text has a variant")
     if not counts or min(counts) < 1:
         raise UsageError("numbers of variants are whole numbers, 1 or more")
-    return sorted({min(n, most) for n in counts})
+    return sorted({min(n, most) for n in counts} | {most})
 
 
 def _strongest(found: Iterable[Headline]) -> Headline | None:

@@ -31,6 +31,8 @@ class Counts:
     kept_unknown: int = 0
     kept_listed: int = 0
     kept_unprotected: int = 0
+    verbatim: int = 0
+    """Texts of these that came back as they were."""
     rewritten: int = 0
     """Texts rewritten as a whole, by a mechanism that does so: their words are not counted."""
     withheld: int = 0

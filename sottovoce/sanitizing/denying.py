@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
+import regex
 
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
@@ -14,6 +15,7 @@ from sottovoce.spaces.space import OutputVocabulary, WordSpace
 from sottovoce.text import UNKNOWN, PreparedText, TextPipeline, normalise, resolve, tokenise
 from sottovoce.text.resolve import comparable, spellings
 
+_LETTERS = regex.compile(r"\p{L}+").findall
 DENIED = -2
 """The id of a denied word while a text is cut; its slot takes a uniform draw, as an unknown one."""
 
@@ -29,6 +31,9 @@ class Denying:
         if self._deny:
             form = comparable(word)
             if form in self._deny or form.removesuffix("'s") in self._deny:
+                return DENIED
+            # An address is one word, whatever names are in it.
+            if any(sign in form for sign in "@/.") and self._deny.intersection(_LETTERS(form)):
                 return DENIED
         return self._space.id(word)
 

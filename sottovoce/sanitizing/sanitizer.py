@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator, SeedSequence
 
 from sottovoce.errors import SottovoceError, UnknownWordError, UsageError
-from sottovoce.mechanisms.base import Mechanism, WordMechanism, require
+from sottovoce.mechanisms.base import Mechanism, PoolMechanism, WordMechanism, require
 from sottovoce.obfuscation import Obfuscator
 from sottovoce.randomness import Streams
 from sottovoce.sanitizing.counts import Counts, count_text
@@ -182,13 +182,15 @@ class Sanitizer:
         self, texts: list[str], first: int, streams: Streams
     ) -> tuple[list[str], Counts]:
         released, counts = [], Counts(texts=len(texts))
+        answers_blanks = isinstance(self.obfuscator.mechanism, PoolMechanism)
         for result in self.obfuscator.obfuscate_batch(texts, first, streams):
-            empty = not result.text.strip()
+            empty = not (answers_blanks or result.text.strip())
             found = bool(result.variants) and not empty
             released.append(result.variants[0] if found else "")
             counts += Counts(
                 empty=empty,
                 rewritten=found,
+                verbatim=found and result.unchanged == 1,
                 withheld=not (found or empty),
                 kept_unprotected=len(result.kept) if found else 0,
                 words=len(result.kept) if found else 0,
@@ -203,10 +205,7 @@ class Sanitizer:
         pipeline = self.obfuscator.pipeline
         options: dict[str, Any] = {f.name: getattr(pipeline, f.name) for f in fields(pipeline)}
         known: list[Any] = [mechanism.spec, self.columns, repr(seed), sorted(self.deny)]
-        known.append({**options, "keep": sorted(pipeline.keep)})
-        if isinstance(mechanism, WordMechanism):
-            ids = mechanism.space.output.ids
-            known += [mechanism.space.sha256, hashlib.sha256(ids.tobytes()).hexdigest()]
+        known += [{**options, "keep": sorted(pipeline.keep)}, mechanism.made_with]
         return hashlib.sha256(json.dumps(known).encode("utf-8", "surrogatepass")).hexdigest()
 
     def __repr__(self) -> str:

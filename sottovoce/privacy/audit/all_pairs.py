@@ -174,10 +174,11 @@ def _finding(
     )
     tight = figures["tight_epsilon"]
     complete = size == mechanism.space.size
-    name = "exact, all pairs" if complete else "exact, some pairs"
+    name = f"{'exact' if exact else 'bounded'}, {'all' if complete else 'some'} pairs"
     consistent: Verdict = "CONSISTENT" if complete else "NOT REFUTED"
     if excess.value <= TOLERANCE:
-        sentence = f"{said} none exceeds its bound; the epsilon really reached is {tight:.4g}"
+        sentence = f"{said} none exceeds its bound; the epsilon really reached is "
+        sentence += f"{'' if exact else 'at most '}{tight:.4g}"
         sentence += f" of {claim.epsilon:g} claimed."
         return Finding(name, claim.label, consistent, sentence, figures=figures, points=shown)
     worst = sorted(found, key=lambda each: -each.excess.value)[:CHECKED_PAIRS]

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sottovoce.mechanisms.noise import NoiseMechanism
+from sottovoce.mechanisms.vickrey import Vickrey
 from sottovoce.privacy.audit.claims import Claim, claims
 from sottovoce.privacy.audit.verdicts import Finding, Points, Witness
 from sottovoce.types import Float64Array, FloatArray
@@ -120,7 +121,10 @@ def _finding(mechanism: NoiseMechanism, claim: Claim, law: Float64Array) -> Find
     if ratio > bound + ERROR:
         words = mechanism.space.words(np.array([first, second, output]))
         chances = float(law[first, output]), float(law[second, output])
-        witness = Witness(words[0], words[1], f"'{words[2]}'", chances, ratio, bound)
+        released = f"'{words[2]}'"
+        if isinstance(mechanism, Vickrey):
+            released += " as the word nearest to the noisy point, which is not always released"
+        witness = Witness(words[0], words[1], released, chances, ratio, bound)
         return Finding(
             name, claim.label, "REFUTED", f"{said} a bound is exceeded.", witness, figures, points
         )

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.random import PCG64, Generator
 
-from sottovoce.mechanisms.base import Mechanism, TextMechanism, WordMechanism
+from sottovoce.mechanisms.base import Mechanism, PoolMechanism, TextMechanism, WordMechanism
 from sottovoce.mechanisms.noise import NoiseMechanism
 from sottovoce.obfuscation import Obfuscator
 from sottovoce.privacy.audit.structure import plain_word
@@ -112,6 +112,8 @@ def pass_through(mechanism: Mechanism) -> Finding:
     if wrong:
         return Finding(name, STRUCTURE, "REFUTED", "; ".join(dict.fromkeys(wrong)) + ".")
     sentence = "unknown words are not released"
+    if isinstance(mechanism, PoolMechanism):
+        sentence = "only strings of the pool are released; a text that stands in it may come back"
     if mechanism.protects != "all":
         sentence += f"; as published it protects {mechanism.protects} only: the rest stays in clear"
     return Finding(name, STRUCTURE, "NOT REFUTED", sentence + ".")

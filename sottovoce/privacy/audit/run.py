@@ -101,6 +101,8 @@ def _checks(
         if isinstance(mechanism, Comet):
             yield lambda _: pools.density_ratios(mechanism, made, count, rng)
             yield lambda _: [pools.draws_follow_density(mechanism, draws // IN_FULL_SPACE, rng)]
+            yield lambda _: pools.released_strings(mechanism, made, draws // IN_FULL_SPACE, rng)
+            yield lambda _: [pools.effect_of_epsilon(mechanism, rng)]
             yield lambda _: [pools.batch_independence(mechanism, rng)]
         if not (isinstance(mechanism, Comet) and mechanism.shares_noise):
             yield lambda _: [plumbing.order_and_seed(mechanism, None, rng)]

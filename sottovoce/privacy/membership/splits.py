@@ -10,6 +10,11 @@ from sottovoce.errors import UsageError
 from sottovoce.privacy.membership.logs import UserLog
 from sottovoce.types import IntArray
 
+SMALLEST = (
+    "the smallest audit has --members 2 and 8 users with --min-queries queries each: lower both, "
+    "or give a larger log"
+)
+
 
 @dataclass(frozen=True)
 class Sides:
@@ -69,7 +74,7 @@ def _advice(log: UserLog, users: int, needed: int, most: int) -> str:
     elif not said and len(counts) >= 8:
         members = len(counts) // 4
         said.append(f"--members {members} --min-queries {counts[4 * members - 1]}")
-    return "set " + " or ".join(said) if said else "a log of 8 users is the smallest, give more"
+    return "set " + " or ".join(said) if said else SMALLEST
 
 
 def _sides(users: IntArray, members: int) -> Sides:

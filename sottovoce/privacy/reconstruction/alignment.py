@@ -12,6 +12,7 @@ from sottovoce.errors import UsageError
 from sottovoce.privacy.releases import Released
 from sottovoce.spaces.space import UNKNOWN, WordSpace
 
+_PUNCTUATION = regex.compile(r"\p{P}+")
 _OUTER_PUNCTUATION = regex.compile(r"^\p{P}+|\p{P}+$")
 
 
@@ -32,9 +33,14 @@ class Reader:
 
     def tokens(self, text: str) -> tuple[Reading, ...]:
         """The whitespace tokens of a text."""
-        return tuple(map(self._read, text.split()))
+        return tuple(map(self.read, text.split()))
 
-    def _read(self, token: str) -> Reading:
+    def parts(self, token: str) -> list[str]:
+        """A token cut at the punctuation inside it."""
+        return [part for part in _PUNCTUATION.split(token) if part]
+
+    def read(self, token: str) -> Reading:
+        """One token, remembered."""
         if token not in self._known:
             self._known[token] = self._look_up(token)
         return self._known[token]
@@ -71,25 +77,44 @@ class Text:
         return right, bool(truth) and right == len(truth) == len(guesses)
 
 
-def align(releases: Sequence[Released], space: WordSpace | None) -> list[Text] | str:
-    """The positions of every text, or why there are none.
+def _lined_up(reader: Reader, text: str, rows: list[list[str]]) -> Text:
+    """The positions of a text; a compound whose parts were replaced one by one has several."""
+    columns = list(zip(*rows, strict=True))
+    truth = text.split()
+    if len(truth) != len(columns):
+        seen = tuple(tuple(map(reader.read, column)) for column in columns)
+        return Text(reader.tokens(text), seen)
+    own: list[Reading] = []
+    positions: list[tuple[Reading, ...]] = []
+    for word, column in zip(truth, columns, strict=True):
+        cuts = [reader.parts(token) for token in (word, *column)]
+        known = all(reader.read(token).id != UNKNOWN for token in column)
+        if known or len(cuts[0]) < 2 or len({len(cut) for cut in cuts}) > 1:
+            cuts = [[token] for token in (word, *column)]
+        own += map(reader.read, cuts[0])
+        positions += [tuple(map(reader.read, piece)) for piece in zip(*cuts[1:], strict=True)]
+    return Text(tuple(own), tuple(positions))
 
-    A word-by-word release keeps the number of words, so all variants of a text have as many.
+
+def align(releases: Sequence[Released], space: WordSpace | None) -> tuple[list[Text], int] | str:
+    """The positions of every text and how many texts have none, or why there are none at all.
+
+    A word-by-word release keeps the number of words, so all variants of a text have as many. Texts
+    without variants were not released, and are left out.
     """
-    if not any(each.text.split() for each in releases):
+    attacked = [each for each in releases if each.variants]
+    if not any(each.text.split() for each in attacked):
         raise UsageError("there is no text to attack: give a file with at least one")
     reader = Reader(space)
     texts = []
-    uneven = 0
-    for each in releases:
-        rows = [reader.tokens(variant) for variant in each.variants]
-        if len({len(row) for row in rows}) > 1:
-            uneven += 1
-        else:
-            texts.append(Text(reader.tokens(each.text), tuple(zip(*rows, strict=True))))
-    if uneven:
+    for each in attacked:
+        rows = [variant.split() for variant in each.variants]
+        if len({len(row) for row in rows}) == 1:
+            texts.append(_lined_up(reader, each.text, rows))
+    uneven = len(attacked) - len(texts)
+    if uneven > len(attacked) / 2:
         return (
-            f"the variants of {uneven} of {len(releases)} texts differ in their number of words: "
+            f"the variants of {uneven} of {len(attacked)} texts differ in their number of words: "
             "this is no word-by-word release, so there are no positions to compare"
         )
-    return texts
+    return texts, uneven

@@ -26,7 +26,10 @@ class Recovery:
     applies: bool = True
     why: str = ""
     bound: bool = False
-    """Not an attack, but what no attack with the same prior can exceed on average."""
+    """Not an attack, but what somebody would recover who saw the noisy points themselves. Averaged
+    over words drawn from the prior, no attack exceeds it; on given words it is a guide."""
+    left_out: int = 0
+    """Texts whose variants differ in their number of words: they have no positions."""
     survivors: float | None = None
     """Intersection: how many words could have given all that was seen, on average."""
     seeded: bool = False
@@ -68,6 +71,7 @@ class Recovery:
             "query_share": self.query_share,
             "query_interval": self.query_interval,
             "survivors": self.survivors,
+            "left_out": self.left_out,
             "seeded": self.seeded,
         }
 

@@ -22,11 +22,11 @@ from sottovoce.privacy.reconstruction.priors import log_prior
 from sottovoce.privacy.reconstruction.recovery import Recovery
 from sottovoce.privacy.reconstruction.sampled import sampled
 from sottovoce.privacy.reconstruction.simple import centroid, mode
-from sottovoce.privacy.reconstruction.target import Progress, Target
+from sottovoce.privacy.reconstruction.target import CERTAIN, Progress, Target
 from sottovoce.privacy.releases import Released
 from sottovoce.randomness import Randomness, as_seed, is_seeded, secure_generator
 from sottovoce.spaces.space import UNKNOWN
-from sottovoce.types import Float64Array, IntArray
+from sottovoce.types import BoolArray, Float64Array, IntArray
 
 COUNTS = (1, 5, 20, 50)
 CEILING = "ceiling"
@@ -37,6 +37,12 @@ CEILING_DRAWS = 4
 
 NEEDS_MECHANISM = "it needs to know the mechanism: name it"
 ONE_POINT = "all variants come from one noisy point, so they are no independent draws"
+ANOTHER_LAW = (
+    "this mechanism cannot have made these releases: name its parameters, its space and its output "
+    "vocabulary as they were"
+)
+FEWEST_SURVIVORS = 0.5
+"""The true word survives wherever the law is the right one; far fewer on average, and it is not."""
 WHOLE_RELEASE = "a release 'once' is read as a whole: fewer variants are a random part of it"
 
 Release = Literal["independent", "once"]
@@ -74,14 +80,15 @@ def reconstruct(
     if not most:
         raise UsageError("there is no variant to attack: give texts with at least one")
     wanted = _counts(counts, most)
-    texts = align(releases, mechanism.space if mechanism else None)
-    if isinstance(texts, str):
-        return [Recovery(name, n, applies=False, why=texts) for name in chosen for n in wanted]
+    aligned = align(releases, mechanism.space if mechanism else None)
+    if isinstance(aligned, str):
+        return [Recovery(name, n, applies=False, why=aligned) for name in chosen for n in wanted]
+    texts, uneven = aligned
     target = Target(
         texts, mechanism, release, log_prior(prior, mechanism), _generator(rng), progress
     )
     found = [each for name in chosen for each in _attacked(target, name, wanted, most)]
-    return [replace(each, seeded=is_seeded(rng)) for each in found]
+    return [replace(each, seeded=is_seeded(rng), left_out=uneven) for each in found]
 
 
 def _counts(counts: Sequence[int] | None, most: int) -> list[int]:
@@ -108,12 +115,7 @@ def _attacked(target: Target, name: str, counts: list[int], most: int) -> list[R
         return [_judged(target.texts, name, n, _words(target, guesses[n])) for n in counts]
     if name == "intersection":
         guesses, survivors = intersection(target, counts)
-        return [
-            replace(
-                _judged(target.texts, name, n, _words(target, guesses[n])), survivors=survivors[n]
-            )
-            for n in counts
-        ]
+        return [_intersected(target, n, guesses[n], survivors[n]) for n in counts]
     if name == "cell":
         return [_cell(target, n, most) for n in counts] + [_ceiling(target, most)]
     by_count: Callable[[Target, int], IntArray] = {"centroid": centroid, "sampled": sampled}[name]
@@ -144,6 +146,13 @@ def _excluded(target: Target, name: str) -> str | None:
     return None
 
 
+def _intersected(target: Target, n: int, guesses: IntArray, survivors: float | None) -> Recovery:
+    if survivors is not None and survivors < FEWEST_SURVIVORS:
+        return Recovery("intersection", n, applies=False, why=ANOTHER_LAW, survivors=survivors)
+    found = _judged(target.texts, "intersection", n, _words(target, guesses))
+    return replace(found, survivors=survivors)
+
+
 def _cell(target: Target, n: int, most: int) -> Recovery:
     if n < most:
         return Recovery("cell", n, applies=False, why=WHOLE_RELEASE)
@@ -153,7 +162,8 @@ def _cell(target: Target, n: int, most: int) -> Recovery:
 def _ceiling(target: Target, n: int) -> Recovery:
     truths = [np.array([each.id for each in text.truth], dtype=np.int64) for text in target.texts]
     words = np.concatenate([*truths, np.empty(0, dtype=np.int64)])
-    hits = [seen_through(target, words) for _ in range(CEILING_DRAWS)]
+    clear = np.concatenate([*map(_in_clear, target.texts), np.empty(0, dtype=np.bool_)])
+    hits = [seen_through(target, words) | clear for _ in range(CEILING_DRAWS)]
     ends = np.cumsum([len(truth) for truth in truths])[:-1]
     whole = [bool(part.size and part.all()) for hit in hits for part in np.split(hit, ends)]
     return Recovery(
@@ -164,6 +174,19 @@ def _ceiling(target: Target, n: int) -> Recovery:
         queries=len(whole),
         queries_right=sum(whole),
         bound=True,
+    )
+
+
+def _in_clear(text: Text) -> BoolArray:
+    """Which words of a text stand in every variant: they were left as they are."""
+    if len(text.positions) != len(text.truth):
+        return np.zeros(len(text.truth), dtype=np.bool_)
+    return np.array(
+        [
+            len(seen) >= CERTAIN and all(each.word == truth.word for each in seen)
+            for truth, seen in zip(text.truth, text.positions, strict=True)
+        ],
+        dtype=np.bool_,
     )
 
 

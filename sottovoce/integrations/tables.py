@@ -1,0 +1,67 @@
+"""Tables in memory: Arrow and pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sottovoce.errors import UsageError
+from sottovoce.sanitizing.arrow import load_pyarrow
+from sottovoce.sanitizing.counts import Counts
+from sottovoce.sanitizing.sanitizer import Sanitizer
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+
+def sanitize_table(
+    sanitizer: Sanitizer, table: pyarrow.Table, first_row: int = 0
+) -> tuple[pyarrow.Table, Counts]:
+    """An Arrow table with new texts, the same schema and the same other columns."""
+    pa = load_pyarrow()
+    batches, counts, row = [], Counts(), first_row
+    empty = pa.RecordBatch.from_pylist([], table.schema)
+    for batch in table.to_batches() or [empty]:
+        new, own = sanitizer.batch(batch, row)
+        batches.append(new)
+        counts += own
+        row += batch.num_rows
+    return pa.Table.from_batches(batches, table.schema), counts
+
+
+def sanitize_frame(
+    sanitizer: Sanitizer, frame: pandas.DataFrame, first_row: int = 0
+) -> tuple[pandas.DataFrame, Counts]:
+    """A pandas DataFrame with new texts; the one that was given does not change.
+
+    Rows are counted as they stand, whatever the index says. What is missing stays as it is.
+    """
+    import pandas as pd
+
+    new, counts = frame.copy(), Counts(rows=len(frame))
+    for column in sanitizer.columns:
+        if list(frame.columns).count(column) != 1:
+            raise UsageError("the DataFrame lacks a column that was asked for, or has it twice")
+        cells = frame[column]
+        missing = cells.isna().to_numpy()
+        given = [None if gone else cell for cell, gone in zip(cells, missing, strict=True)]
+        if not all(cell is None or isinstance(cell, str) for cell in given):
+            raise UsageError("a column that was asked for holds something else than texts")
+        texts, own = sanitizer.texts(column, given, first_row)
+        filled = cells.astype(object).where(missing, pd.Series(texts, cells.index, dtype=object))
+        categories = isinstance(cells.dtype, pd.CategoricalDtype)
+        new[column] = filled.astype("category" if categories else cells.dtype)
+        counts += own
+    return new, counts
+
+
+def in_runs(numbers: Sequence[Any]) -> Iterator[tuple[int, int, int]]:
+    """Row numbers as runs of consecutive ones: the first number, its place, and how many."""
+    if not all(isinstance(number, int) and number >= 0 for number in numbers):
+        raise UsageError("row numbers are whole numbers, 0 or more")
+    start = 0
+    for place in range(1, len(numbers) + 1):
+        if place == len(numbers) or numbers[place] != numbers[place - 1] + 1:
+            yield numbers[start], start, place - start
+            start = place
