@@ -23,6 +23,8 @@ ROUNDING = 1e-6
 """Share by which a difference of log-densities may exceed its bound: rounding."""
 STEPS = (1e-3, 1e-1, 1.0, 10.0)
 AXES = 4
+SMALLEST = 1e-12
+"""No noise of a continuous law is shorter."""
 DIRECTIONS = 8
 FITTED_AT_ONCE = 4096
 
@@ -135,6 +137,9 @@ def fit_of_density(log_density: LogDensity, noise: Float64Array, rng: Generator)
     from scipy import stats
 
     (draws, dimension), name = noise.shape, "draws follow the density"
+    if still := int((np.abs(noise).max(axis=1) < SMALLEST).sum()):
+        sentence = f"{still:,} of {draws:,} noise vectors are zero: nothing is added."
+        return Finding(name, STRUCTURE, "REFUTED", sentence, None, {"draws": draws})
     full, half = (log_density(noise * share) for share in (1.0, 0.5))
     start = log_density(noise * 1e-9)
     lost = start - full

@@ -1,0 +1,229 @@
+"""Files of tasks: texts with labels, or questions with candidate answers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.random import PCG64, Generator
+
+from sottovoce.collections import Collection
+from sottovoce.errors import UsageError
+from sottovoce.privacy.releases import read_text
+from sottovoce.types import BoolArray, IntArray
+
+HOW = (
+    "give CSV or JSON lines with text and label (classification), or with question, answer and "
+    "label 1 or 0, a candidate a line (ranking)"
+)
+RELEVANT = {"1": True, "true": True, "0": False, "false": False}
+
+Row = tuple[str, dict[str, str]]
+"""Where a row stands, in words, and its fields."""
+
+
+@dataclass(frozen=True, repr=False)
+class LabelledTexts:
+    """Texts and their labels."""
+
+    texts: tuple[str, ...]
+    labels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.texts) != len(self.labels):
+            raise UsageError(
+                f"each text has a label: there are {len(self.texts)} texts, {len(self.labels)} "
+                "labels"
+            )
+
+    def sample(self, size: int) -> LabelledTexts:
+        """``size`` of them, always the same ones, in their order."""
+        rows = chosen_rows(len(self), size)
+        return LabelledTexts(
+            tuple(self.texts[row] for row in rows), tuple(self.labels[row] for row in rows)
+        )
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __repr__(self) -> str:
+        return f"LabelledTexts({len(self)} texts, {len(set(self.labels))} labels)"
+
+
+@dataclass(frozen=True, repr=False)
+class Candidates:
+    """One question with its candidate answers, of which some are right."""
+
+    question: str
+    answers: tuple[str, ...]
+    relevant: tuple[bool, ...]
+
+    def __repr__(self) -> str:
+        return f"Candidates({len(self.answers)} answers, {sum(self.relevant)} of them right)"
+
+
+@dataclass(frozen=True, repr=False)
+class Questions:
+    """Questions with candidates. Those where no order could be better than another are left out."""
+
+    asked: tuple[Candidates, ...]
+    left_out: int = 0
+
+    def sample(self, size: int) -> Questions:
+        """``size`` of them, always the same ones, in their order."""
+        rows = chosen_rows(len(self), size)
+        return Questions(tuple(self.asked[row] for row in rows), self.left_out)
+
+    @cached_property
+    def answers(self) -> tuple[str, ...]:
+        """All different answers."""
+        return tuple(dict.fromkeys(answer for each in self.asked for answer in each.answers))
+
+    @cached_property
+    def places(self) -> list[IntArray]:
+        """For each question, where its candidates stand among the answers."""
+        place = {answer: number for number, answer in enumerate(self.answers)}
+        return [np.array([place[answer] for answer in each.answers]) for each in self.asked]
+
+    @cached_property
+    def relevant(self) -> list[BoolArray]:
+        """For each question, which candidates are right."""
+        return [np.array(each.relevant) for each in self.asked]
+
+    def __len__(self) -> int:
+        return len(self.asked)
+
+    def __repr__(self) -> str:
+        return f"Questions({len(self)} questions)"
+
+
+Task = LabelledTexts | Questions
+
+
+def read_task(file: Path | str) -> Task:
+    """The task in a file (``-`` is standard input): CSV or JSON lines, perhaps gzipped.
+
+    Its columns say which task it is; other columns are left alone.
+    """
+    content = read_text(file).lstrip("\ufeff")
+    start = content.lstrip()[:1]
+    if not start:
+        raise UsageError(f"the file is empty: {HOW}")
+    rows = list(_from_json(content) if start == "{" else _from_csv(content))
+    if not rows:
+        raise UsageError(f"the file holds no row: {HOW}")
+    ranking = {"question", "answer"} <= rows[0][1].keys()
+    return _questions(rows) if ranking else _labelled(rows)
+
+
+def judged_questions(collection: Collection, grade: int = 2) -> Questions:
+    """The queries of a collection; candidates are its judged documents, right from ``grade`` on."""
+    text = {document.doc_id: document.text for document in collection.documents}
+    grouped = {
+        query: {text[doc_id]: found >= grade for doc_id, found in grades.items() if doc_id in text}
+        for query_id, grades in collection.judgments.items()
+        if (query := collection.queries.get(query_id)) is not None
+    }
+    return _measurable(grouped)
+
+
+def _labelled(rows: Sequence[Row]) -> LabelledTexts:
+    texts = tuple(_field(row, "text") for row in rows)
+    return LabelledTexts(texts, tuple(_label(row) for row in rows))
+
+
+def _questions(rows: Sequence[Row]) -> Questions:
+    grouped: dict[str, dict[str, bool]] = {}
+    for row in rows:
+        question, answer, label = (_field(row, "question"), _field(row, "answer"), _label(row))
+        if label.lower() not in RELEVANT:
+            raise UsageError(f"the label of {row[0]} is not 1 (a right answer) or 0: {HOW}")
+        if not question.strip():
+            raise UsageError(f"the question of {row[0]} is blank: {HOW}")
+        grouped.setdefault(question, {})[answer] = RELEVANT[label.lower()]
+    return _measurable(grouped)
+
+
+def _measurable(grouped: dict[str, dict[str, bool]]) -> Questions:
+    """The questions with a right and a wrong candidate."""
+    asked = tuple(
+        Candidates(question, tuple(judged), tuple(judged.values()))
+        for question, judged in grouped.items()
+        if len(set(judged.values())) == 2
+    )
+    if not asked:
+        raise UsageError(
+            "no question has a right and a wrong answer among its candidates: nothing can be "
+            "measured"
+        )
+    return Questions(asked, len(grouped) - len(asked))
+
+
+def _field(row: Row, name: str) -> str:
+    place, fields = row
+    if name not in fields:
+        raise UsageError(f"{place} has no {name}: {HOW}")
+    return fields[name]
+
+
+def _label(row: Row) -> str:
+    label = _field(row, "label").strip()
+    if not label:
+        raise UsageError(f"the label of {row[0]} is blank: {HOW}")
+    return label
+
+
+def _from_json(content: str) -> Iterator[Row]:
+    for number, line in enumerate(content.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            raise UsageError(f"line {number} of the file is not JSON: {HOW}") from None
+        if not isinstance(row, dict):
+            raise UsageError(f"line {number} of the file is JSON but not an object: {HOW}")
+        yield f"line {number} of the file", dict(_strings(row))
+
+
+def _strings(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The fields that hold text or a number; a label may be either."""
+    for key, value in row.items():
+        if isinstance(value, str | int | float):
+            yield key, str(value)
+
+
+def _from_csv(content: str) -> Iterator[Row]:
+    rows = csv.reader(io.StringIO(content, newline=""))
+    try:
+        header = [name.strip().lower() for name in next(rows)]
+        missing = [name for name in ("text", "label") if name not in header]
+        if missing and not {"question", "answer", "label"} <= set(header):
+            raise UsageError(f"the CSV file has no column {' and '.join(missing)}: {HOW}")
+        for row in rows:
+            if row and len(row) != len(header):
+                raise UsageError(
+                    f"the row that ends in line {rows.line_num} of the CSV file has another number "
+                    "of fields than the header: put texts with commas in quotes"
+                )
+            if row:
+                place = f"the row that ends in line {rows.line_num} of the file"
+                yield place, dict(zip(header, row, strict=True))
+    except csv.Error:
+        raise UsageError(f"line {rows.line_num} of the CSV file cannot be read: {HOW}") from None
+
+
+def chosen_rows(count: int, size: int) -> list[int]:
+    """``size`` of ``count`` rows, always the same ones, ascending."""
+    if size < 1:
+        raise UsageError("a limit is at least 1")
+    order = Generator(PCG64(0)).permutation(count)
+    rows: list[int] = np.sort(order[:size]).tolist()
+    return rows

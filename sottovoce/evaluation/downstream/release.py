@@ -1,0 +1,36 @@
+"""A data set obfuscated once: all models and both regimes then read the same release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from sottovoce.mechanisms.base import Mechanism
+from sottovoce.obfuscation import Obfuscator
+
+Progress = Callable[[int], None]
+"""Called with the number of texts that were obfuscated since the last call."""
+
+
+def release(
+    texts: Sequence[str],
+    mechanism: Mechanism,
+    seed: int,
+    progress: Progress | None = None,
+    *,
+    first: int = 0,
+) -> tuple[list[str], float | None]:
+    """One variant of each text, and the mean share of what came back unchanged.
+
+    A text for which the mechanism finds nothing comes out empty.
+    """
+    out: list[str] = []
+    shares: list[float] = []
+    for result in Obfuscator(mechanism, rng=seed).obfuscate(texts, first=first):
+        out.append(result.variants[0] if result.variants else "")
+        if result.unchanged is not None:
+            shares.append(result.unchanged)
+        if progress is not None:
+            progress(1)
+    return out, float(np.mean(shares)) if shares else None

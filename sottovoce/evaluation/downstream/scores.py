@@ -1,0 +1,168 @@
+"""From results item by item, seed by seed, to scores with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from sottovoce.errors import UsageError
+from sottovoce.privacy.intervals import LEVEL
+from sottovoce.types import Float64Array, IntArray
+
+Side = Literal["clean", "obfuscated"]
+Sides = tuple[tuple[str, Side], ...]
+"""What was clean and what was not, as (("train", "obfuscated"), ("test", "clean"))."""
+
+MAJORITY, CHANCE = "majority", "chance"
+"""Models that look at nothing: the most frequent label; a random order."""
+
+NOTHING_SEEN = 3.0
+"""Rule of three: what n items never showed has, with 95 % confidence, a share of at most 3 / n."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a score is of. ``mechanism`` is None where nothing was obfuscated."""
+
+    model: str
+    measure: str
+    mechanism: str | None
+    epsilon: float | None
+    sides: Sides
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A value (right or wrong, or the quality of a ranking) for each test item, with one seed."""
+
+    setting: Setting
+    seed: int
+    items: IntArray
+    values: Float64Array
+    unchanged: float | None = None
+
+
+@dataclass(frozen=True)
+class Score:
+    """The mean over seeds of the mean over test items.
+
+    ``loss`` is how much the same model scores better on clean data alone, ``unchanged`` the share
+    of the protected words (or, of texts replaced as a whole, of texts) that came back as they were.
+    """
+
+    setting: Setting
+    value: float
+    interval: tuple[float, float]
+    loss: float | None
+    loss_interval: tuple[float, float] | None
+    by_seed: tuple[float, ...]
+    items: int
+    unchanged: float | None
+    seeded: bool = True
+
+    @property
+    def regime(self) -> str:
+        """As in ``train obfuscated, test clean``."""
+        return ", ".join(f"{what} {side}" for what, side in self.setting.sides)
+
+    @property
+    def hidden(self) -> str:
+        """What was obfuscated: ``only train``, ``only test``, ``both`` or ``nothing``."""
+        sides = self.setting.sides
+        names = [what for what, side in sides if side == "obfuscated"]
+        return "both" if len(names) == len(sides) else f"only {names[0]}" if names else "nothing"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row of ``sottovoce downstream --json`` and ``--csv``."""
+        low, high = self.interval
+        loss_low, loss_high = self.loss_interval or (None, None)
+        return {
+            "model": self.setting.model,
+            "measure": self.setting.measure,
+            "mechanism": self.setting.mechanism,
+            "epsilon": self.setting.epsilon,
+            **dict(self.setting.sides),
+            "value": self.value,
+            "low": low,
+            "high": high,
+            "loss": self.loss,
+            "loss_low": loss_low,
+            "loss_high": loss_high,
+            "by_seed": list(self.by_seed),
+            "items": self.items,
+            "unchanged": self.unchanged,
+            "seeded": self.seeded,
+        }
+
+
+def summarise(outcomes: Sequence[Outcome]) -> list[Score]:
+    """A score for each setting, in order of appearance; all settings need the same seeds."""
+    grouped: dict[Setting, dict[int, Outcome]] = {}
+    for outcome in outcomes:
+        grouped.setdefault(outcome.setting, {})[outcome.seed] = outcome
+    if len({frozenset(by_seed) for by_seed in grouped.values()}) > 1:
+        raise UsageError("the settings were not all measured with the same seeds")
+    return [_score(setting, by_seed, grouped) for setting, by_seed in grouped.items()]
+
+
+def _score(
+    setting: Setting,
+    by_seed: dict[int, Outcome],
+    grouped: dict[Setting, dict[int, Outcome]],
+) -> Score:
+    runs = list(by_seed.values())
+    clean: Sides = tuple((what, "clean") for what, _ in setting.sides)
+    reference = grouped.get(Setting(setting.model, setting.measure, None, None, clean))
+    loss = None
+    if setting.mechanism is not None and reference is not None:
+        loss = estimate(
+            [run.items for run in runs],
+            [reference[run.seed].values - run.values for run in runs],
+            (-1.0, 1.0),
+        )
+    items, values = [run.items for run in runs], [run.values for run in runs]
+    value, interval = estimate(items, values, (0.0, 1.0))
+    shares = [run.unchanged for run in runs if run.unchanged is not None]
+    return Score(
+        setting=setting,
+        value=value,
+        interval=interval,
+        loss=None if loss is None else loss[0],
+        loss_interval=None if loss is None else loss[1],
+        by_seed=tuple(float(each.mean()) for each in values),
+        items=len(np.unique(np.concatenate(items))),
+        unchanged=float(np.mean(shares)) if shares else None,
+    )
+
+
+def estimate(
+    items: Sequence[IntArray], values: Sequence[Float64Array], bounds: tuple[float, float]
+) -> tuple[float, tuple[float, float]]:
+    """The mean over seeds of the mean over items, and its 95 % t interval.
+
+    Two sources of chance are added: other test items (an item tested with several seeds counts
+    as one), and other seeds. Degrees of freedom by Welch and Satterthwaite. With one seed only the
+    first is known; where nothing varied, the rule of three speaks for what was not seen.
+    """
+    from scipy.stats import t
+
+    means = np.array([each.mean() for each in values])
+    count = 1 + max(int(each.max()) for each in items)
+    influence = np.zeros(count)
+    for where, each in zip(items, values, strict=True):
+        np.add.at(influence, where, (each - each.mean()) / (len(each) * len(means)))
+    tested = len(np.unique(np.concatenate(list(items))))
+    by_items = float((influence**2).sum()) * tested / max(1, tested - 1)
+    by_seeds = float(means.var(ddof=1)) / len(means) if len(means) > 1 else 0.0
+    variance = by_items + by_seeds
+    value = float(means.mean())
+    if variance < 1e-24:
+        reach = NOTHING_SEEN / tested
+    else:
+        freedom = by_items**2 / max(1, tested - 1) + by_seeds**2 / max(1, len(means) - 1)
+        reach = float(t.ppf((1 + LEVEL) / 2, variance**2 / freedom)) * float(np.sqrt(variance))
+    low, high = bounds
+    return value, (max(low, value - reach), min(high, value + reach))
