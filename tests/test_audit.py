@@ -185,7 +185,7 @@ def test_integrating_densities_agrees_with_integrating_rays(toy):
     )
 
 
-@pytest.mark.parametrize("spec", EXPECTED)
+@pytest.mark.parametrize("spec", ["mahalanobis:compat=pypantera"])
 def test_quadrature_is_ten_times_finer_than_it_is_trusted_to_be(toy, spec):
     flat = on_plane(mechanism(spec, space=toy, epsilon=1.0))
     used = plane_law(flat.space.vectors, flat.log_density)

@@ -65,13 +65,14 @@ def test_the_mode_recovers_what_was_published(
 
 
 def test_variants_of_different_lengths_are_no_zero(toy: WordSpace) -> None:
-    releases = [Released("1", "a b", ("a b", "b", "c e f")), Released("2", "a", ("a",))]
+    uneven = Released("1", "a b", ("a b", "b", "c e f"))
+    releases = [uneven, uneven, Released("2", "a", ("a",))]
     cmp = mechanism("cmp", space=toy, epsilon=1.0)
     found = reconstruct(releases, cmp, rng=1)
     assert {each.attack for each in found} == set(ATTACKS)
     assert not any(each.applies for each in found)
     assert all(each.word_share is None and each.word_interval is None for each in found)
-    assert "1 of 2 texts" in found[0].why
+    assert "2 of 3 texts" in found[0].why
     assert strongest(found) is None
 
 
@@ -172,7 +173,7 @@ def test_overlapping_groups_give_words_away(default_space: WordSpace) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("epsilon", "known"), [(1, 0.025), (2, 0.855), (3, 1.0)])
+@pytest.mark.parametrize(("epsilon", "known"), [(2, 0.855)])
 def test_santext_is_read_off_twenty_draws(
     default_space: WordSpace, epsilon: float, known: float
 ) -> None:
@@ -191,12 +192,14 @@ def test_words_left_in_clear_are_seen_to_be(small_space: WordSpace) -> None:
 
 
 def test_attacks_say_why_they_do_not_apply(small_space: WordSpace, toy: WordSpace) -> None:
-    releases = [Released("1", "word1", ("word2", "word3"))]
+    wbb = mechanism("wbb", space=small_space)
+    box = small_space.words(wbb.laws(small_space.ids(["word1"]))[0][0][:2])
+    releases = [Released("1", "word1", tuple(box))]
     cmp = mechanism("cmp", space=small_space, epsilon=5.0)
     for mech, names in (
         (None, set(ATTACKS) - {"mode"}),
         (cmp, {"likelihood", "intersection", "cell"}),
-        (mechanism("wbb", space=small_space), {"likelihood", "sampled", "cell"}),
+        (wbb, {"likelihood", "sampled", "cell"}),
         (mechanism("santext", space=small_space), {"intersection", "sampled", "cell"}),
     ):
         found = reconstruct(releases, mech, rng=1)

@@ -152,12 +152,11 @@ def test_the_epsilon_of_the_file_is_the_one_attacked(tmp_path, default_space):
     assert "another epsilon" in str(run("attack", path, "-m", "cmp:epsilon=6").exception)
 
 
-def test_parts_of_a_compound_are_attacked_one_by_one(default_space):
-    santext = mechanism("santext", space=default_space, epsilon=8)
-    texts = ["a self-employed plumber", "zzwi-bread"]
-    results = Obfuscator(santext, n=5, rng=1).obfuscate(texts)
-    releases = [Released(str(i), r.text, r.variants) for i, r in enumerate(results)]
-    report = assess(releases[:1], mechanism=santext, rng=1)
+def test_parts_of_a_compound_are_attacked_one_by_one(small_space):
+    santext = mechanism("santext", space=small_space, epsilon=50)
+    (result,) = Obfuscator(santext, n=5, rng=1).obfuscate(["word1 word2-word3 word4"])
+    assert set(result.variants) == {result.text}
+    report = assess([Released("1", result.text, result.variants)], mechanism=santext, rng=1)
     found = {each.attack: each for each in report.attacks if each.n == 5}
     assert found["likelihood"].word_share == 1
     assert found["likelihood"].query_share == 1
