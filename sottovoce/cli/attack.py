@@ -226,13 +226,15 @@ def _print_inference(report: RiskReport, console: Any) -> None:
     from rich.table import Table
 
     one = report.inferences[0][1]
-    table = Table("encoder", "variants", box=None)
-    for risk in one.risks.values():
-        table.add_column(risk.measure)
+    shown = ("lazy", "active", "motivated", "rank_biased")
+    table = Table("encoder", "variants", box=None, padding=(0, 1, 0, 0))
+    for name in shown:
+        table.add_column(one.risks[name].measure, no_wrap=True)
     for n, each in report.inferences:
-        cells = [f"{r.value:.3f} ({r.low:.2f}–{r.high:.2f})" for r in each.risks.values()]
+        risks = [each.risks[name] for name in shown]
+        cells = [f"{r.value:.2f} ({r.low:.2f}–{r.high:.2f})" for r in risks]
         table.add_row(each.encoder, str(n), *cells)
-    chances = ", ".join(f"{r.measure} {r.chance:.1g}" for r in one.risks.values())
+    chances = ", ".join(f"{one.risks[name].measure} {one.risks[name].chance:.1g}" for name in shown)
     console.print(
         f"\nQuery inference in a log of {one.log:,} queries"
         + (f", {one.added:,} of them originals that were added" if one.added else "")
