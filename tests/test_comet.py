@@ -646,3 +646,18 @@ def test_the_audit_catches_a_release_that_adds_no_noise():
 def _verdict(found, check):
     (verdict,) = {each.verdict for each in found.findings if each.check == check}
     return verdict
+
+
+@pytest.mark.parametrize(
+    "option", [["--keep", "skin"], ["--unknown", "error"], ["--protect", "all"], ["--restore-case"]]
+)
+def test_options_about_words_are_refused(option):
+    from typer.testing import CliRunner
+
+    from sottovoce.cli import app
+
+    asked = ["obfuscate", "skin", "-m", "comet-cmp", "--pool", "demo", "--encoder", "light"]
+    assert CliRunner().invoke(app, asked).exit_code == 0
+    refused = CliRunner().invoke(app, [*asked, *option])
+    assert isinstance(refused.exception, UsageError)
+    assert "is about words" in str(refused.exception)

@@ -79,3 +79,14 @@ def parsed_settings(pairs: list[str] | None, epsilon: float | None) -> dict[str,
     if epsilon is not None:
         settings["epsilon"] = epsilon
     return settings
+
+
+def refuse_word_options(mechanism: Mechanism, given: dict[str, bool]) -> None:
+    """Refuse options about words where texts are replaced as a whole: they would do nothing."""
+    from sottovoce.mechanisms.base import PoolMechanism
+
+    for option, used in given.items():
+        if used and isinstance(mechanism, PoolMechanism):
+            raise UsageError(
+                f"{option} is about words, and {mechanism.name} replaces whole texts: leave it out"
+            )

@@ -105,7 +105,7 @@ def obfuscate(
         raise UsageError("give a text to obfuscate, or - to read lines from standard input")
     if "-" in texts and len(texts) > 1:
         raise UsageError("- stands for standard input and cannot be mixed with texts")
-    from sottovoce.cli.building import build_mechanism, parsed_settings
+    from sottovoce.cli.building import build_mechanism, parsed_settings, refuse_word_options
     from sottovoce.obfuscation import Obfuscator
     from sottovoce.text import TextPipeline
 
@@ -117,6 +117,16 @@ def obfuscate(
         corpus,
         pool,
         encoder,
+    )
+    refuse_word_options(
+        chosen,
+        {
+            "--keep": bool(keep),
+            "--unknown": unknown != "uniform",
+            "--protect": protect is not None,
+            "--restore-case": restore_case,
+            "--drop-punctuation": drop_punctuation,
+        },
     )
     streamed = texts == ["-"]
     obfuscator = Obfuscator(

@@ -213,7 +213,7 @@ def _sanitizer(
     seed: int | None,
 ) -> tuple[Sanitizer, bool]:
     """The sanitizer, and whether its secret was made for this run."""
-    from sottovoce.cli.building import build_mechanism, parsed_settings
+    from sottovoce.cli.building import build_mechanism, parsed_settings, refuse_word_options
     from sottovoce.obfuscation import Obfuscator
     from sottovoce.sanitizing import Sanitizer
     from sottovoce.text import TextPipeline
@@ -222,6 +222,15 @@ def _sanitizer(
     kept, denied = _words(keep), _words(deny)
     given = parsed_settings(settings, epsilon)
     chosen = build_mechanism(mechanism, given, space, output_vocabulary, corpus, pool, encoder)
+    refuse_word_options(
+        chosen,
+        {
+            "--keep": bool(keep),
+            "--unknown": unknown != "uniform",
+            "--protect": protect is not None,
+            "--drop-punctuation": drop_punctuation,
+        },
+    )
     pipeline = TextPipeline(
         unknown=unknown,
         protect=protect or chosen.protects,
