@@ -131,6 +131,8 @@ def test_a_log_without_the_originals_is_refused(file, tmp_path):
         (("-m", "cmp:epsilon=nan"), "positive"),
         (("-m", "santext", "--release", "once"), "noise mechanisms only"),
         (("-n", "0"), "at least one"),
+        (("--encoder", "light"), "give a --log"),
+        (("--log", "demo", "--add-originals", "--encoder", "secretmodel"), "no such encoder"),
         (("--figure", "risk.pdf"), "png"),
         (("--log", "nowhere.txt"), "no such file"),
         (("--log", "demo", "--encoder", "light", "--engine-encoder", "light"), "another one"),
@@ -140,6 +142,7 @@ def test_wrong_use_says_what_to_do(file, arguments, says):
     result = run("attack", file, *arguments)
     assert isinstance(result.exception, UsageError)
     assert says in str(result.exception)
+    assert "secretmodel" not in str(result.exception)
 
 
 def test_the_epsilon_of_the_file_is_the_one_attacked(tmp_path, default_space):

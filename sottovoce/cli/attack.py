@@ -94,6 +94,8 @@ def attack(
         check_figure_path(figure)
     if variants is not None and min(variants) < 1:
         raise UsageError("-n: an attacker sees at least one variant")
+    if log is None and (encoder or engine_encoder or add_originals):
+        raise UsageError("--encoder and --add-originals are about query inference: give a --log")
     releases = read_releases(file)
     known, whole = _mechanism(mechanism, releases, space, output_vocabulary)
     how = release or _said(releases, "release") or "independent"

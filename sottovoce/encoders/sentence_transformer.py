@@ -89,6 +89,6 @@ def _unknown(model: str) -> UsageError:
     near = closest(model, NAMES)
     meant = f" (did you mean '{near}'?)" if near else ""
     return UsageError(
-        f"no encoder '{model}' on this machine{meant}: use {', '.join(NAMES)} or the folder of a "
+        f"no such encoder on this machine{meant}: use {', '.join(NAMES)} or the folder of a "
         "SentenceTransformer model"
     )
