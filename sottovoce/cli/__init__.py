@@ -16,6 +16,7 @@ from sottovoce.cli import (
     calibrate,
     deniability,
     downstream,
+    experiment,
     ledger,
     mechanisms,
     membership,
@@ -78,6 +79,7 @@ for panel, commands in {
 }.items():
     for command in commands:
         app.command(command.__name__, cls=DiscreetCommand, rich_help_panel=panel)(command)
+app.add_typer(experiment.app, name="experiment", rich_help_panel=LAB)
 app.add_typer(spaces.app, name="spaces", rich_help_panel=SETUP)
 app.add_typer(ledger.app, name="ledger", rich_help_panel=SETUP)
 

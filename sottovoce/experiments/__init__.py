@@ -1,0 +1,1 @@
+"""Experiments: a grid in one file, run once, with tables, figures and one report."""
