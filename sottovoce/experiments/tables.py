@@ -45,7 +45,7 @@ WORDS = {
 }
 """``words``. Measures: ``N_w``, ``S_w``, ``distinct``, ``moved``; with an empty mechanism
 ``distance to neighbour 1``, 10, 100, 1000; and of a plotted word ``distance`` and ``angle`` of its
-relatives, where ``mechanism`` is ``synonym of WORD``, ``hyponym of WORD``, ``neighbour of WORD``."""
+relatives: ``mechanism`` is ``synonym of WORD``, ``hyponym of WORD``, ``neighbour of WORD``."""
 
 TASKS = {
     "task": "string",
@@ -58,7 +58,7 @@ TASKS = {
     "measure": "string",
     "value": "float64",
 }
-"""``tasks``. ``obfuscated`` is ``nothing``, ``only train``, ``only test``, ``both`` (or the sides of
+"""``tasks``. ``obfuscated`` is ``nothing``, ``only train``, ``only test``, ``both`` (or sides of
 a ranking); a value for each test item."""
 
 VARIANTS = {"query_id": "string", "number": "int64", "variant": "string"}
