@@ -30,7 +30,7 @@ def main() -> None:
     console = Console(highlight=False)
     collection = load_collection("demo")
     engine, reranker = BM25(collection.documents), load_reranker("light")
-    cmp = sottovoce.mechanism("cmp", space=sottovoce.load_space("default"), epsilon=15.0)
+    cmp = sottovoce.mechanism("cmp", space=sottovoce.load_space("default"), epsilon=10.0)
     search = sottovoce.PrivateSearch(
         sottovoce.Obfuscator(cmp, n=N, release="once"), engine, reranker
     )

@@ -23,8 +23,6 @@ from sottovoce.text.snippets import snippet
 from sottovoce.text.tokens import tokenise
 
 DEPTH, TOP = 100, 10
-SEARCH_EPSILON = 15.0
-"""What a search with cmp uses unless told otherwise."""
 RECALLED = "asked before: the same queries were sent again, which tells nothing new"
 
 

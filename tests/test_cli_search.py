@@ -42,8 +42,8 @@ def test_a_search_shows_what_stayed_what_was_sent_what_was_found_and_what_it_cos
     parts = [done.stdout.index(part) for part in ("Stayed here", "Sent", "Found", "Cost")]
     assert parts == sorted(parts)
     assert "20 queries to bm25" in done.stdout
-    assert "15 nats per unit of euclidean distance, cmp:epsilon=15, once" in done.stdout
-    assert "metric privacy with epsilon 15" in done.stdout
+    assert "10 nats per unit of euclidean distance, cmp:epsilon=10, once" in done.stdout
+    assert "metric privacy with epsilon 10" in done.stdout
     assert " 10  " in done.stdout
     assert "re-ranked here, light" in done.stdout
 
@@ -67,7 +67,7 @@ def test_searches_add_up_in_the_ledger_and_remembered_ones_do_not(run):
     again = run(QUERY.upper(), "--release", "remembered", "--json", "--rerank", "none")
     one, two = json.loads(first.stdout), json.loads(again.stdout)
     assert one["sent"] == two["sent"]
-    assert (one["spent"], two["spent"]) == (15, 0)
+    assert (one["spent"], two["spent"]) == (10, 0)
     assert two["recalled"]
     third = run(QUERY, "--rerank", "none")
     assert "on this query so far 30 nats" in " ".join(third.stdout.split())

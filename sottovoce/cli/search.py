@@ -43,7 +43,7 @@ def search(
         str, typer.Option("-m", "--mechanism", help="Name or spec, as cmp:epsilon=12.5.")
     ] = "cmp",
     epsilon: Annotated[
-        float | None, typer.Option("-e", "--epsilon", help="Budget; 15 for cmp if not given.")
+        float | None, typer.Option("-e", "--epsilon", help="Budget; else the mechanism's own (cmp: 10).")
     ] = None,
     n: Annotated[int, typer.Option("-n", "--variants", help="Queries to send.")] = 20,
     release: Annotated[
@@ -145,12 +145,10 @@ def _prepare(
     from sottovoce.mechanisms.base import PoolMechanism
     from sottovoce.mechanisms.noise import NoiseMechanism
     from sottovoce.obfuscation import Obfuscator
-    from sottovoce.private_search import SEARCH_EPSILON, PrivateSearch
+    from sottovoce.private_search import PrivateSearch
     from sottovoce.reranking import EncoderReranker, load_reranker
     from sottovoce.text import TextPipeline
 
-    if epsilon is None and mechanism == "cmp":
-        epsilon = SEARCH_EPSILON
     settings = {} if epsilon is None else {"epsilon": epsilon}
     chosen = build_mechanism(mechanism, settings, space, "all", corpus, pool, encoder)
     can_once = isinstance(chosen, NoiseMechanism | PoolMechanism)
