@@ -70,7 +70,7 @@ def test_searches_add_up_in_the_ledger_and_remembered_ones_do_not(run):
     assert (one["spent"], two["spent"]) == (10, 0)
     assert two["recalled"]
     third = run(QUERY, "--rerank", "none")
-    assert "on this query so far 30 nats" in " ".join(third.stdout.split())
+    assert "on this query so far 20 nats" in " ".join(third.stdout.split())
 
 
 @pytest.mark.parametrize("engine", ["tfidf", "dense:light"])

@@ -115,6 +115,25 @@ class Expected:
 
 
 @dataclass(frozen=True)
+class ExpectedOrder:
+    """What a paper says comes before what, in the mean that :class:`Expected` would compare.
+
+    ``order`` names values of the column ``by``, with ``>``, ``<`` or ``~`` between them. Values
+    joined by ``~`` make a group, whose means lie within ``tolerance``; every value of a group lies
+    beyond every value of the next. Not so by ``tolerance`` at most is OKish, by more FAIL.
+    """
+
+    name: str
+    table: str
+    measure: str
+    where: dict[str, str | float | int]
+    by: str
+    order: tuple[str | float | int, ...]
+    tolerance: float
+    source: str = ""
+
+
+@dataclass(frozen=True)
 class Experiment:
     """One file. Names of collections, files and encoders are as in the file, paths absolute."""
 
@@ -136,3 +155,4 @@ class Experiment:
     plotted_words: tuple[str, ...] = ()
     """Words drawn with their synonyms and hyponyms, by distance and angle."""
     expected: tuple[Expected, ...] = ()
+    expected_orders: tuple[ExpectedOrder, ...] = ()
