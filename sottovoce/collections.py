@@ -54,17 +54,41 @@ def load_collection(name: str | Path = "demo") -> Collection:
     """
     if str(name).startswith(_FROM_PACKAGE):
         return _from_package(str(name).removeprefix(_FROM_PACKAGE))
+    folder = _folder(name)
+    queries, judgments = _asked(folder)
+    return Collection(
+        name=str(name) if name == "demo" else folder.name,
+        documents=tuple(read_corpus(folder)),
+        queries=queries,
+        judgments=judgments,
+    )
+
+
+def load_judged_queries(name: str | Path = "demo") -> dict[str, str]:
+    """The queries of a collection that have judgments, by id; its documents are not read."""
+    if str(name).startswith(_FROM_PACKAGE):
+        dataset = _package(str(name).removeprefix(_FROM_PACKAGE))
+        queries, judgments = _package_queries(dataset), _package_judgments(dataset)
+    else:
+        queries, judgments = _asked(_folder(name))
+    return {query_id: text for query_id, text in queries.items() if query_id in judgments}
+
+
+def _folder(name: str | Path) -> Path:
     folder = _DEMO if name == "demo" else Path(name).expanduser()
     if not folder.is_dir():
         raise UsageError(
             f"no collection '{name}': use demo, a folder with corpus.jsonl in it, or ir_datasets:ID"
         )
+    return folder
+
+
+def _asked(folder: Path) -> tuple[dict[str, str], dict[str, dict[str, int]]]:
+    """The queries and judgments of a folder, as far as there are."""
     queries, judgments = _find(folder, "queries.jsonl"), _find(folder, "qrels.txt")
-    return Collection(
-        name=str(name) if name == "demo" else folder.name,
-        documents=tuple(read_corpus(folder)),
-        queries=dict(read_queries(queries)) if queries else {},
-        judgments=read_judgments(judgments) if judgments else {},
+    return (
+        dict(read_queries(queries)) if queries else {},
+        read_judgments(judgments) if judgments else {},
     )
 
 
@@ -145,6 +169,10 @@ def _package_queries(dataset: Any) -> dict[str, str]:
     return {query.query_id: query.default_text() for query in dataset.queries_iter()}
 
 
+def _package_judgments(dataset: Any) -> dict[str, dict[str, int]]:
+    return dict(dataset.qrels_dict()) if dataset.has_qrels() else {}
+
+
 def _from_package(name: str) -> Collection:
     dataset = _package(name)
     return Collection(
@@ -154,7 +182,7 @@ def _from_package(name: str) -> Collection:
             for doc in dataset.docs_iter()
         ),
         queries=_package_queries(dataset),
-        judgments=dataset.qrels_dict() if dataset.has_qrels() else {},
+        judgments=_package_judgments(dataset),
     )
 
 

@@ -30,3 +30,8 @@ def data_folder() -> Path:
 def ledger_folder() -> Path:
     """The folder of the ledger and its key, private to the user."""
     return data_folder() / "ledger"
+
+
+def experiments_folder() -> Path:
+    """What experiments measured on each collection, for the local app."""
+    return data_folder() / "experiments"

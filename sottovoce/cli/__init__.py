@@ -24,6 +24,7 @@ from sottovoce.cli import (
     quipu,
     sanitize,
     search,
+    serve,
     similarity,
     spaces,
 )
@@ -64,7 +65,7 @@ RELEASE, LAB, SETUP = (
     "Set-up and accounts",
 )
 for panel, commands in {
-    RELEASE: (search.search, obfuscate.obfuscate, sanitize.sanitize),
+    RELEASE: (search.search, obfuscate.obfuscate, sanitize.sanitize, serve.serve),
     LAB: (
         attack.attack,
         audit.audit,

@@ -35,14 +35,14 @@ def without_privacy(
     collection: Collection, engine: LocalEngine, reranker: Reranker, depth: int
 ) -> Quality:
     """What the true queries find."""
-    return _quality(no_privacy(engine, _judged(collection), reranker, depth), collection)
+    return _quality(no_privacy(engine, judged(collection), reranker, depth), collection)
 
 
 def with_more_depth(
     collection: Collection, engine: LocalEngine, reranker: Reranker, pools: Mapping[str, int]
 ) -> Quality:
     """What the true queries find if looked at as deeply as a pool is large."""
-    return _quality(depth_matched(engine, _judged(collection), reranker, pools), collection)
+    return _quality(depth_matched(engine, judged(collection), reranker, pools), collection)
 
 
 def with_privacy(
@@ -51,7 +51,7 @@ def with_privacy(
     look: Callable[[SearchResult], object] | None = None,
 ) -> Quality:
     """What a private search finds; ``look`` sees the result of each query."""
-    queries = _judged(collection)
+    queries = judged(collection)
     run = {}
     results = search.obfuscator.obfuscate(queries.values())
     for query_id, result in zip(queries, results, strict=True):
@@ -73,7 +73,7 @@ def with_unrelated_queries(
 ) -> Quality:
     """What ``n`` random queries find instead: how much is owed to a small collection alone."""
     run = {}
-    for query_id, query in _judged(collection).items():
+    for query_id, query in judged(collection).items():
         sent = [others[place] for place in rng.choice(len(others), n, replace=False)]
         found = pool(engine.search(sent, depth))
         ranked = rerank(query, found, reranker, [engine.text(each.doc_id) for each in found])
@@ -81,7 +81,8 @@ def with_unrelated_queries(
     return _quality(run, collection)
 
 
-def _judged(collection: Collection) -> dict[str, str]:
+def judged(collection: Collection) -> dict[str, str]:
+    """The queries of a collection that are judged, by id; refuses one that has none."""
     queries = {key: text for key, text in collection.queries.items() if key in collection.judgments}
     if not queries:
         raise UsageError(

@@ -76,6 +76,8 @@ class Privacy:
     """The attacker's query log: ``demo`` or a file. None: no query inference."""
     inference_encoders: tuple[str, ...] = ("light",)
     attacks: tuple[str, ...] = ("mode", "centroid", "likelihood", "intersection", "cell")
+    attacked: int | None = None
+    """Queries whose words are recovered, spread over the collection; None: all. ``cell`` is slow."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,8 @@ class Experiment:
     published: tuple[Published, ...]
     n: tuple[int, ...]
     seeds: tuple[int, ...]
+    texts: Texts = field(default_factory=Texts)
+    """What systems have that say nothing else, and what published releases are attacked with."""
     searching: Searching = field(default_factory=Searching)
     utility: Utility = field(default_factory=Utility)
     privacy: Privacy = field(default_factory=Privacy)

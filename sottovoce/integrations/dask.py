@@ -34,7 +34,9 @@ def on_dask(scheduler: Any = None, workers: int = 1) -> Engine:
     """
 
     def engine(sanitizer: Sanitizer, blocks: Iterable[Block], first: int) -> Iterator[Step]:
-        with _client(scheduler, workers) as client:
+        if isinstance(scheduler, str):
+            _warn_if_in_clear(scheduler)
+        with dask_client(scheduler, workers) as client:
             yield from _through(client, Job(sanitizer), blocks, first)
 
     return engine
@@ -42,14 +44,14 @@ def on_dask(scheduler: Any = None, workers: int = 1) -> Engine:
 
 def _through(client: Any, job: Job, blocks: Iterable[Block], first: int) -> Iterator[Step]:
     run = secrets.token_hex(8)  # Dask would name a task by a hash of its text.
-    with _no_text():
+    with by_kind():
         _check_workers(client, job)
         shared = client.submit(_same, job, key=f"sanitizer-{run}")
 
     def begun() -> Iterator[tuple[Block, Any]]:
         for number, (row, block) in enumerate(numbered(blocks, first)):
             rows = Rows.of(block.texts, row)
-            with _no_text():
+            with by_kind():
                 future = client.submit(_run, shared, rows, key=f"sanitize-{run}-{number}")
             yield block, future
 
@@ -57,7 +59,7 @@ def _through(client: Any, job: Job, blocks: Iterable[Block], first: int) -> Iter
         return TASKS_PER_THREAD * int(sum(client.nthreads().values()))
 
     for block, future in ahead(begun(), window):
-        with _no_text():
+        with by_kind():
             answer = future.result()
         yield block, *done(answer, block.rows)
 
@@ -83,15 +85,15 @@ def _run(job: Job, rows: Rows) -> bytes:
 
 
 @contextmanager
-def _client(scheduler: Any, workers: int) -> Iterator[Any]:
-    distributed = _load()
+def dask_client(scheduler: Any, workers: int) -> Iterator[Any]:
+    """The client of a cluster at an address, of a local one if there is none, or this client."""
+    distributed = load_distributed()
     if isinstance(scheduler, distributed.Client):
         yield scheduler
     elif scheduler is None:
         with _local_cluster(distributed, workers) as client:
             yield client
     else:
-        _warn_if_in_clear(scheduler)
         try:
             asyncio.run(_connect(distributed, scheduler))
         except Exception as error:
@@ -128,7 +130,8 @@ def _local_cluster(distributed: Any, workers: int) -> Iterator[Any]:
         yield client
 
 
-def _load() -> Any:
+def load_distributed() -> Any:
+    """The package, or what to do about it."""
     try:
         import cryptography  # noqa: F401 - the local cluster makes its certificates with it
         import distributed
@@ -144,7 +147,7 @@ def _warn_if_in_clear(address: str) -> None:
 
 
 @contextmanager
-def _no_text() -> Iterator[None]:
+def by_kind() -> Iterator[None]:
     """Errors of the cluster, by their kind."""
     try:
         yield

@@ -23,6 +23,14 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#0
 
 MARKERS = ("o", "s", "^", "D", "v", "P")
 DASHES = ("-", "--", ":")
+MUTED = "#666666"
+"""What is compared with: baselines, the diagonal, unrelated words."""
+
+SHORTEST_ARROW = 0.06
+"""Shorter segments of a path show no direction."""
+
+MOST_IN_A_PLOT = 6
+"""Names in a legend inside a plot; more of them would cover the curves."""
 
 _STYLE: dict[str, Any] = {
     "axes.spines.top": False,
@@ -34,6 +42,9 @@ _STYLE: dict[str, Any] = {
     "font.size": 9,
     "legend.frameon": False,
     "svg.hashsalt": "sottovoce",
+    # Text stays text: smaller files that can be searched, and any sans-serif font will do.
+    "svg.fonttype": "none",
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"],
 }
 
 
@@ -51,7 +62,12 @@ def check_figure_path(path: Path | str) -> Path:
 
 
 def new_figure(
-    rows: int = 1, columns: int = 1, *, width: float = 6.0, height: float = 4.0
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    width: float = 6.0,
+    height: float = 4.0,
+    polar: bool = False,
 ) -> tuple[Figure, list[Axes]]:
     """A figure of rows × columns plots, each of this size in inches; the plots row by row.
 
@@ -64,7 +80,8 @@ def new_figure(
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
         FigureCanvasAgg(figure)
-        plots = figure.subplots(rows, columns, squeeze=False)
+        kind = {"projection": "polar"} if polar else None
+        plots = figure.subplots(rows, columns, squeeze=False, subplot_kw=kind)
     return figure, list(plots.flat)
 
 
@@ -77,6 +94,7 @@ def save_figure(figure: Figure, path: Path | str) -> Path:
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with _matplotlib().rc_context(_STYLE):
+            _settle(figure)
             figure.savefig(part, format=kind, dpi=150, metadata=metadata)
         part.replace(path)
     except OSError as error:
@@ -86,13 +104,41 @@ def save_figure(figure: Figure, path: Path | str) -> Path:
     return path
 
 
+def _settle(figure: Figure) -> None:
+    """Find every part its place, once for all files that the figure is saved in."""
+    layout = figure.get_layout_engine()
+    if layout is not None:
+        layout.execute(figure)
+        figure.set_layout_engine("none")
+
+
 def label(plot: Axes, *, title: str = "", x: str = "", y: str = "", legend: bool = False) -> None:
     """Title, names of the axes, and a legend if wanted."""
-    plot.set_title(title, fontsize=10)
+    plot.set_title(plain(title), fontsize=10)
     plot.set_xlabel(x)
     plot.set_ylabel(y)
     if legend:
         plot.legend(frameon=False, fontsize=8)
+
+
+def legend_below(figure: Figure, plots: Sequence[Axes]) -> None:
+    """One legend under all plots, for what any of them shows."""
+    named: dict[str, Any] = {}
+    for plot in plots:
+        handles, names = plot.get_legend_handles_labels()
+        named = dict(zip(names, handles, strict=True)) | named
+    if not named:
+        return
+    # About 14 letters of this size fit an inch, and the line before a name takes 6 of them.
+    columns = int(figure.get_figwidth() * 14 // (max(map(len, named)) + 6))
+    figure.legend(
+        named.values(),
+        named.keys(),
+        loc="outside lower center",
+        ncols=max(1, min(columns, len(named))),
+        frameon=False,
+        fontsize=8,
+    )
 
 
 def histogram(
@@ -115,7 +161,7 @@ def histogram(
         counts, _ = np.histogram(values, bins=edges)
         colour = COLOURS[number % len(COLOURS)]
         shares = counts / max(values.size, 1)
-        plot.stairs(shares, edges, color=colour, label=_plain(name), linewidth=1.4)
+        plot.stairs(shares, edges, color=colour, label=plain(name), linewidth=1.4)
         plot.stairs(shares, edges, color=colour, fill=True, alpha=0.15)
     label(plot, title=title, x=x, y=y, legend=len(arrays) > 1)
 
@@ -125,64 +171,92 @@ def lines(
     curves: Mapping[str, tuple[ArrayLike, ArrayLike]],
     *,
     bands: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
+    looks: Mapping[str, Mapping[str, Any]] | None = None,
     title: str = "",
     x: str = "",
     y: str = "",
     log_x: bool = False,
     log_y: bool = False,
+    legend: bool = True,
 ) -> None:
-    """One line with markers for each name: (x, y); ``bands`` are (lower, upper) around it."""
+    """One line with markers for each name: (x, y); ``bands`` are (lower, upper) around it.
+
+    ``looks`` are how the names are drawn, by default as :func:`look` draws their numbers.
+    """
     import numpy as np
 
+    alpha = 0.15 if len(curves) <= MOST_IN_A_PLOT else 0.08
     for number, (name, (at, values)) in enumerate(curves.items()):
         at, values = np.asarray(at, dtype=np.float64), np.asarray(values, dtype=np.float64)
-        plot.plot(at, values, **_look(number), label=_plain(name))
+        drawn = look(number) if looks is None else looks[name]
+        plot.plot(at, values, **drawn, label=plain(name))
         if bands and name in bands:
             lower, upper = (np.asarray(end, dtype=np.float64) for end in bands[name])
-            colour = COLOURS[number % len(COLOURS)]
-            plot.fill_between(at, lower, upper, color=colour, alpha=0.15, linewidth=0)
+            plot.fill_between(at, lower, upper, color=drawn["color"], alpha=alpha, linewidth=0)
     if log_x:
         plot.set_xscale("log")
     if log_y:
         plot.set_yscale("log")
-    label(plot, title=title, x=x, y=y, legend=len(curves) > 1)
+    label(plot, title=title, x=x, y=y, legend=legend and len(curves) > 1)
 
 
 def plane(
     plot: Axes,
     paths: Mapping[str, tuple[ArrayLike, ArrayLike]],
     *,
+    looks: Mapping[str, Mapping[str, Any]] | None = None,
+    ends: Mapping[str, tuple[str, str]] | None = None,
     title: str = "",
     x: str = "risk",
     y: str = "utility",
+    legend: bool = True,
 ) -> None:
     """Paths of (risk, utility) in the unit square, an arrow on each segment; good is up and left.
 
-    On the dotted diagonal the attacker gains as much as the person does.
+    On the dotted diagonal the attacker gains as much as the person does. ``ends`` are written
+    beside the first and the last point of a path, where there is room.
     """
     import numpy as np
 
-    plot.plot([0, 1], [0, 1], color="#888888", linestyle=":", linewidth=1)
+    plot.plot([0, 1], [0, 1], color=MUTED, linestyle=":", linewidth=1)
+    taken: list[Any] = []
     for number, (name, (risk, utility)) in enumerate(paths.items()):
-        look = _look(number)
+        drawn = look(number) if looks is None else looks[name]
         points = np.column_stack([np.asarray(risk, dtype=float), np.asarray(utility, dtype=float)])
-        plot.plot(points[:, 0], points[:, 1], **look, label=_plain(name))
+        plot.plot(points[:, 0], points[:, 1], **drawn, label=plain(name))
         for start, end in pairwise(points):
             middle = (start + end) / 2
-            if np.hypot(*(end - start)) > 0.03:
+            if np.hypot(*(end - start)) > SHORTEST_ARROW:
                 plot.annotate(
                     "",
                     xy=tuple(middle + (end - start) * 1e-3),
                     xytext=tuple(middle),
-                    arrowprops={"arrowstyle": "->", "color": look["color"]},
+                    arrowprops={"arrowstyle": "->", "color": drawn["color"]},
                 )
+        for point, text in zip(points[[0, -1]], (ends or {}).get(name, ()), strict=False):
+            if all((np.abs(point - other) > (0.09, 0.06)).any() for other in taken):
+                beside(plot, text, point, color=drawn["color"])
+                taken.append(point)
     plot.set_xlim(-0.02, 1.02)
     plot.set_ylim(-0.02, 1.02)
     plot.set_aspect("equal")
-    label(plot, title=title, x=x, y=y, legend=bool(paths))
+    label(plot, title=title, x=x, y=y, legend=legend and bool(paths))
 
 
-def _look(number: int) -> dict[str, Any]:
+def beside(plot: Axes, text: str, point: Any, **style: Any) -> None:
+    """A few letters to the right of a point, over all lines."""
+    plot.annotate(
+        plain(text),
+        xy=tuple(point),
+        xytext=(4, 3),
+        textcoords="offset points",
+        fontsize=7,
+        zorder=5,
+        **style,
+    )
+
+
+def look(number: int) -> dict[str, Any]:
     """How the curve of this number is drawn; no two of the first forty are drawn alike."""
     return {
         "color": COLOURS[number % len(COLOURS)],
@@ -193,7 +267,7 @@ def _look(number: int) -> dict[str, Any]:
     }
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     """The name as it is: matplotlib takes $ for a formula, and hides what starts with _."""
     name = name.replace("$", r"\$")
     return f" {name}" if name.startswith("_") else name

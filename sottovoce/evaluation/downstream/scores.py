@@ -33,6 +33,13 @@ class Setting:
     epsilon: float | None
     sides: Sides
 
+    @property
+    def hidden(self) -> str:
+        """What was obfuscated: ``only train``, ``only test``, ``both`` or ``nothing``."""
+        names = [what for what, side in self.sides if side == "obfuscated"]
+        every = len(names) == len(self.sides)
+        return "both" if every else f"only {names[0]}" if names else "nothing"
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -71,9 +78,7 @@ class Score:
     @property
     def hidden(self) -> str:
         """What was obfuscated: ``only train``, ``only test``, ``both`` or ``nothing``."""
-        sides = self.setting.sides
-        names = [what for what, side in sides if side == "obfuscated"]
-        return "both" if len(names) == len(sides) else f"only {names[0]}" if names else "nothing"
+        return self.setting.hidden
 
     def to_dict(self) -> dict[str, Any]:
         """The row of ``sottovoce downstream --json`` and ``--csv``."""

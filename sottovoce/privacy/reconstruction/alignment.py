@@ -60,6 +60,7 @@ class Reader:
 class Text:
     """One text: its true tokens, and the variants of each position."""
 
+    id: str
     truth: tuple[Reading, ...]
     positions: tuple[tuple[Reading, ...], ...]
 
@@ -77,13 +78,13 @@ class Text:
         return right, bool(truth) and right == len(truth) == len(guesses)
 
 
-def _lined_up(reader: Reader, text: str, rows: list[list[str]]) -> Text:
+def _lined_up(reader: Reader, released: Released, rows: list[list[str]]) -> Text:
     """The positions of a text; a compound whose parts were replaced one by one has several."""
     columns = list(zip(*rows, strict=True))
-    truth = text.split()
+    truth = released.text.split()
     if len(truth) != len(columns):
         seen = tuple(tuple(map(reader.read, column)) for column in columns)
-        return Text(reader.tokens(text), seen)
+        return Text(released.id, reader.tokens(released.text), seen)
     own: list[Reading] = []
     positions: list[tuple[Reading, ...]] = []
     for word, column in zip(truth, columns, strict=True):
@@ -93,7 +94,7 @@ def _lined_up(reader: Reader, text: str, rows: list[list[str]]) -> Text:
             cuts = [[token] for token in (word, *column)]
         own += map(reader.read, cuts[0])
         positions += [tuple(map(reader.read, piece)) for piece in zip(*cuts[1:], strict=True)]
-    return Text(tuple(own), tuple(positions))
+    return Text(released.id, tuple(own), tuple(positions))
 
 
 def align(releases: Sequence[Released], space: WordSpace | None) -> tuple[list[Text], int] | str:
@@ -110,7 +111,7 @@ def align(releases: Sequence[Released], space: WordSpace | None) -> tuple[list[T
     for each in attacked:
         rows = [variant.split() for variant in each.variants]
         if len({len(row) for row in rows}) == 1:
-            texts.append(_lined_up(reader, each.text, rows))
+            texts.append(_lined_up(reader, each, rows))
     uneven = len(attacked) - len(texts)
     if uneven > len(attacked) / 2:
         return (

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sottovoce.privacy.intervals import interval
+
+
+class Guessed(NamedTuple):
+    """What came of one text: how many of its words were guessed, and whether all of it was."""
+
+    id: str
+    right: int
+    words: int
+    whole: bool
 
 
 @dataclass(frozen=True)
@@ -33,6 +42,8 @@ class Recovery:
     survivors: float | None = None
     """Intersection: how many words could have given all that was seen, on average."""
     seeded: bool = False
+    by_text: tuple[Guessed, ...] = ()
+    """The same counts text by text; a bound has none."""
 
     @property
     def word_share(self) -> float | None:

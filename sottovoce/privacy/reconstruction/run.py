@@ -19,7 +19,7 @@ from sottovoce.privacy.reconstruction.cells import cells
 from sottovoce.privacy.reconstruction.intersection import intersection
 from sottovoce.privacy.reconstruction.likelihood import likelihood
 from sottovoce.privacy.reconstruction.priors import log_prior
-from sottovoce.privacy.reconstruction.recovery import Recovery
+from sottovoce.privacy.reconstruction.recovery import Guessed, Recovery
 from sottovoce.privacy.reconstruction.sampled import sampled
 from sottovoce.privacy.reconstruction.simple import centroid, mode
 from sottovoce.privacy.reconstruction.target import CERTAIN, Progress, Target
@@ -56,6 +56,7 @@ def reconstruct(
     counts: Sequence[int] | None = None,
     prior: Literal["uniform"] | Float64Array = "uniform",
     attacks: Sequence[str] | None = None,
+    bounds: bool = True,
     rng: Randomness = None,
     progress: Progress = None,
 ) -> list[Recovery]:
@@ -68,6 +69,8 @@ def reconstruct(
         ``uniform``, or positive frequencies, one for each word of the space.
     attacks
         Some of ``ATTACKS``; by default each one, with the reason where it does not apply.
+    bounds
+        Whether ``ceiling`` is measured beside the attack that it belongs to.
     """
     if release not in ("independent", "once"):
         raise UsageError("a release is 'independent' or 'once'")
@@ -88,6 +91,8 @@ def reconstruct(
         texts, mechanism, release, log_prior(prior, mechanism), _generator(rng), progress
     )
     found = [each for name in chosen for each in _attacked(target, name, wanted, most)]
+    if bounds and "cell" in chosen and _excluded(target, "cell") is None:
+        found.append(_ceiling(target, most))
     return [replace(each, seeded=is_seeded(rng), left_out=uneven) for each in found]
 
 
@@ -117,7 +122,7 @@ def _attacked(target: Target, name: str, counts: list[int], most: int) -> list[R
         guesses, survivors = intersection(target, counts)
         return [_intersected(target, n, guesses[n], survivors[n]) for n in counts]
     if name == "cell":
-        return [_cell(target, n, most) for n in counts] + [_ceiling(target, most)]
+        return [_cell(target, n, most) for n in counts]
     by_count: Callable[[Target, int], IntArray] = {"centroid": centroid, "sampled": sampled}[name]
     return [_judged(target.texts, name, n, _words(target, by_count(target, n))) for n in counts]
 
@@ -199,10 +204,18 @@ def _words(target: Target, guesses: IntArray) -> list[str | None]:
 
 
 def _judged(texts: list[Text], attack: str, n: int, guesses: list[str | None]) -> Recovery:
-    start = words = words_right = queries_right = 0
+    start, found = 0, []
     for text in texts:
         end = start + len(text.positions)
         right, whole = text.judge(guesses[start:end])
-        start, words = end, words + len(text.truth)
-        words_right, queries_right = words_right + right, queries_right + whole
-    return Recovery(attack, n, words, words_right, len(texts), queries_right)
+        found.append(Guessed(text.id, right, len(text.truth), whole))
+        start = end
+    return Recovery(
+        attack,
+        n,
+        words=sum(each.words for each in found),
+        words_right=sum(each.right for each in found),
+        queries=len(found),
+        queries_right=sum(each.whole for each in found),
+        by_text=tuple(found),
+    )

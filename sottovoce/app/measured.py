@@ -1,0 +1,130 @@
+"""Figures that were measured on this very collection, engine, re-ranker and depth; else none.
+
+They come from the last experiment on the collection, or for the demo collection from those that the
+package brings along. Nothing is interpolated, and no figure of another collection stands in.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from sottovoce.app.state import Choice, Workbench
+from sottovoce.mechanisms.registry import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+PACKAGED = Path(__file__).with_name("measured.json")
+Summary: TypeAlias = dict[str, Any]
+Measured: TypeAlias = dict[str, Any]
+MAIN = "nDCG@10"
+
+
+def summary_of(bench: Workbench) -> Summary | None:
+    """The summary of the last experiment with what this service searches with."""
+    engine, reranker = bench.engine(), bench.reranker()
+    fingerprint = getattr(engine, "fingerprint", None)
+    if fingerprint is None:
+        return None  # A server's own documents: nobody here knows them.
+    from sottovoce.experiments.summary import last_summary
+
+    found = last_summary(fingerprint, engine.name, reranker.name)
+    found = found or _among(packaged(), fingerprint, engine.name, reranker.name)
+    depth = bench.settings.documents
+    return found if found is not None and found.get("depth", depth) == depth else None
+
+
+@cache
+def packaged() -> tuple[Summary, ...]:
+    """Summaries that come with the package."""
+    if not PACKAGED.exists():
+        return ()
+    found = json.loads(PACKAGED.read_text("utf-8"))
+    return tuple(found) if isinstance(found, list) else (found,)
+
+
+def _among(
+    summaries: Iterable[Summary], fingerprint: str, engine: str, reranker: str
+) -> Summary | None:
+    wanted = (fingerprint, engine, reranker)
+    for each in summaries:
+        if (each["fingerprint"], each["engine"], each["reranker"]) == wanted:
+            return each
+    return None
+
+
+def measured(summary: Summary | None, choice: Choice) -> Measured | None:
+    """What was measured of exactly this setting, if it was."""
+    obfuscator = choice.obfuscator
+    wanted = parse(obfuscator.mechanism.spec)
+    for each in (summary or {}).get("settings", ()):
+        same = (each["release"], each["n"]) == (obfuscator.release, obfuscator.n)
+        if same and each["spec"] is not None and parse(each["spec"]) == wanted:
+            found: Measured = each
+            return found
+    return None
+
+
+def origin(summary: Summary) -> dict[str, Any]:
+    """Where figures come from, as data and in words."""
+    said = (
+        f"Measured on {summary['made'][:10]} with {summary['queries']} queries of the collection "
+        f"{summary['collection']} ({summary['engine']}, re-ranked by {summary['reranker']})."
+    )
+    names = ("collection", "made", "queries", "log", "engine", "reranker", "baseline")
+    return {**{name: summary.get(name) for name in names}, "sentence": said}
+
+
+def not_measured(bench: Workbench) -> str:
+    """What to do where there are no figures."""
+    return (
+        "Not measured on this collection: run 'sottovoce experiment run FILE.toml' with this "
+        f"collection, the engine {bench.engine().name}, the re-ranker {bench.reranker().name} and "
+        f"depth {bench.settings.documents}."
+    )
+
+
+def sentences(found: Measured | None, summary: Summary | None) -> dict[str, str | None]:
+    """The figures in plain words: for whole queries, for words, for what is found."""
+    if found is None or summary is None:
+        return {"query": None, "words": None, "utility": None}
+    return {
+        "query": _query(found.get("lazy"), summary.get("log")),
+        "words": _words(found.get("words")),
+        "utility": _utility(found.get(MAIN), (summary.get("baseline") or {}).get(MAIN)),
+    }
+
+
+def _query(lazy: Measured | None, log: int | None) -> str | None:
+    if not lazy or log is None:
+        return None
+    return (
+        f"An attacker with this log of {log:,} queries would name your query at the first guess in "
+        f"{100 * lazy['value']:.0f} of 100 cases ({_range(lazy)})."
+    )
+
+
+def _words(words: Measured | None) -> str | None:
+    if not words:
+        return None
+    share = words["value"]
+    often = f"1 word in {1 / share:.0f}" if share > 0 else "no word"
+    if share > 0.4:
+        often = f"{100 * share:.0f} of 100 words"
+    return (
+        f"The strongest attack we know ({words['by']}) recovers {often} ({_range(words)} of 100)."
+    )
+
+
+def _utility(value: Measured | None, baseline: float | None) -> str | None:
+    if not value or not baseline:
+        return None
+    share = value["value"] / baseline
+    return f"You find {share:.0%} of what you would find without privacy ({MAIN})."
+
+
+def _range(measured: Measured) -> str:
+    return f"{100 * measured['low']:.0f}–{100 * measured['high']:.0f}"

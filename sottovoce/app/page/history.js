@@ -1,0 +1,46 @@
+/** Past searches: on this machine, off until switched on, gone when wiped. */
+
+import { call, get } from "./api.js";
+import { byId, el, show } from "./dom.js";
+import { complain } from "./notice.js";
+
+function again(query) {
+  byId("query").value = query;
+  byId("query").focus();
+}
+
+const row = (entry) =>
+  el(
+    "li",
+    {},
+    el("button", { type: "button", onclick: () => again(entry.query) }, entry.query),
+    el("small", { class: "hint" }, `${new Date(entry.time).toLocaleString()}, ${entry.mechanism}`),
+  );
+
+function render({ on, searches }) {
+  byId("history-on").checked = on;
+  byId("history-wipe").hidden = !on;
+  byId("history-words").textContent = on
+    ? searches.length
+      ? "Kept in a file that only you can read."
+      : "Nothing is kept yet."
+    : "Off: your searches are written down nowhere. Switching it off again wipes what was kept.";
+  show(byId("history"), on ? searches.map(row) : []);
+}
+
+async function change(method, body) {
+  try {
+    render(await call(method, "/v1/history", body));
+  } catch (error) {
+    complain(error);
+  }
+}
+
+export async function loadHistory() {
+  render(await get("/v1/history"));
+}
+
+export function startHistory() {
+  byId("history-on").addEventListener("change", (event) => change("PUT", { on: event.target.checked }));
+  byId("history-wipe").addEventListener("click", () => change("DELETE"));
+}

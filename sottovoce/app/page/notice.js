@@ -1,0 +1,23 @@
+/** Trouble, in plain words, with what to do. */
+
+import { Trouble } from "./api.js";
+import { byId, el, show } from "./dom.js";
+
+const place = byId("notice");
+
+export function complain(error) {
+  if (error.name === "AbortError") return;
+  const known = error instanceof Trouble;
+  show(
+    place,
+    el("p", {}, el("strong", {}, known ? error.message : "This page has a fault.")),
+    el("p", {}, known ? error.todo : "Reload it; if that does not help, use the commands in the terminal."),
+  );
+  place.hidden = false;
+  place.scrollIntoView({ block: "nearest" });
+}
+
+export function quiet() {
+  place.hidden = true;
+  show(place);
+}

@@ -1,0 +1,110 @@
+/** Side by side: what you typed, what left this machine, what came back. */
+
+import { byId, el, folded, marked, number, show } from "./dom.js";
+import { promise } from "./mechanisms.js";
+
+const WORD = /[\p{L}\p{M}\p{N}]+/gu;
+
+const fold = (word) => word.normalize("NFKC").toLowerCase();
+
+/** Where words of the query stand in a variant, counted in Unicode characters. */
+function ownWords(variant, query) {
+  const own = new Set(Array.from(query.matchAll(WORD), ([word]) => fold(word)));
+  return Array.from(variant.matchAll(WORD))
+    .filter(([word]) => own.has(fold(word)))
+    .map(({ 0: word, index }) => {
+      const start = Array.from(variant.slice(0, index)).length;
+      return [start, start + Array.from(word).length];
+    });
+}
+
+const list = (variants, query) =>
+  el(
+    "ul",
+    { class: "rows sent" },
+    variants.map((each) => el("li", {}, marked(each, ownWords(each, query), "a word of your query"))),
+  );
+
+/** What something cost, in words; null means that nothing bounds it. */
+export const cost = (nats) => (nats === null ? "an unbounded part" : `${number(nats)} nats`);
+
+function columns(query) {
+  byId("outcome").hidden = false;
+  show(byId("typed"), el("blockquote", {}, query));
+}
+
+/** The variants of a preview; nothing has been sent. */
+export function showPreview(query, drawn, onSend, onRedraw) {
+  columns(query);
+  byId("left-title").firstChild.textContent = "What would leave this machine ";
+  byId("left-count").textContent = "not sent yet";
+  const again = drawn.recalled ? "costs nothing: the same again" : `costs another ${cost(drawn.spent)} of your budget`;
+  show(
+    byId("left"),
+    el("p", {}, `Drawing these cost ${cost(drawn.spent)}. Sending them costs nothing more.`),
+    el(
+      "p",
+      { class: "line" },
+      el("button", { type: "button", class: "main", id: "send", onclick: onSend }, "Send these"),
+      el("button", { type: "button", id: "redraw", onclick: onRedraw }, `Redraw (${again})`),
+    ),
+    list(drawn.variants, query),
+  );
+  byId("came-count").textContent = "";
+  show(byId("came"), el("p", { class: "hint" }, "Nothing yet: nothing was sent."));
+}
+
+function address(hit) {
+  if (!/^https?:\/\//i.test(hit.doc_id) || !URL.canParse(hit.doc_id)) return null;
+  const link = { href: hit.doc_id, rel: "noreferrer noopener", target: "_blank" };
+  return el("small", {}, el("a", link, "Open"), ` ${new URL(hit.doc_id).host}: it will see that you come.`);
+}
+
+const found = (hit, sent) =>
+  el(
+    "li",
+    { class: "hit" },
+    el("h4", {}, hit.title || hit.doc_id),
+    hit.snippet && el("p", {}, hit.snippet),
+    el("small", {}, `Found by ${hit.found_by.length} of ${sent} queries. `),
+    address(hit),
+  );
+
+export function showResult(result) {
+  columns(result.query);
+  byId("typed").append(
+    el(
+      "p",
+      {},
+      `${result.said_aloud} of its ${result.words} words stand in what was sent, among the others.`,
+    ),
+    el("p", {}, `This search cost ${cost(result.spent)}.`),
+    ...[
+      result.query_sent && "Chance put the query itself among what was sent.",
+      result.unknown.length > 0 &&
+        `Not in the word space, replaced at random: ${result.unknown.join(", ")}.`,
+      result.kept.length > 0 && `Sent as they are: ${result.kept.join(", ")}.`,
+      result.seeded && "Seeded: reproducible, for experiments only.",
+    ]
+      .filter(Boolean)
+      .map((line) => el("p", { class: "plain" }, line)),
+    el("div", { id: "risk", "aria-live": "polite" }),
+    el("p", { class: "hint" }, `Promise: ${promise(result.guarantee)}`),
+    folded("What the promise does not cover", result.guarantee.caveats) ?? "",
+  );
+  byId("left-title").firstChild.textContent = "What left this machine ";
+  byId("left-count").textContent = `${result.sent.length} queries to ${result.engine}`;
+  show(
+    byId("left"),
+    result.recalled && el("p", {}, "As before: the same queries again tell nothing new."),
+    list(result.sent, result.query),
+  );
+  byId("came-count").textContent = `${number(result.pool)} documents`;
+  show(
+    byId("came"),
+    result.problem && el("p", { class: "plain" }, result.problem),
+    result.hits.length
+      ? el("ol", { class: "hits" }, result.hits.map((hit) => found(hit, result.sent.length)))
+      : el("p", {}, "Nothing. Try a louder voice, more queries, or other words."),
+  );
+}

@@ -1,0 +1,124 @@
+/** The second tab: text or a CSV file in, the same with other words out, side by side. */
+
+import { failed, stream, Trouble } from "./api.js";
+import { delimiterOf, header } from "./csv.js";
+import { byId, el, marked, number, show } from "./dom.js";
+import { promise } from "./mechanisms.js";
+import { complain, quiet } from "./notice.js";
+
+const LARGEST = 8_000_000;
+const SHOWN = 200;
+
+let file = null;
+let result = null;
+let working = null;
+
+async function choose(chosen) {
+  if (!chosen) return;
+  quiet();
+  if (chosen.size > LARGEST) {
+    complain(new Trouble("That file is too large for this page.", "Use the command: sottovoce sanitize."));
+    return;
+  }
+  const text = await chosen.text();
+  file = { csv: text, delimiter: delimiterOf(text) };
+  show(byId("column"), header(text, file.delimiter).map((name) => el("option", { value: name }, name)));
+  byId("text").disabled = true;
+  for (const id of ["column-field", "file-clear"]) byId(id).hidden = false;
+  byId("file-words").textContent = `${number(Math.ceil(chosen.size / 1024))} KiB read, on this machine.`;
+}
+
+function backToText() {
+  file = null;
+  byId("file").value = "";
+  byId("file-words").textContent = "";
+  byId("text").disabled = false;
+  for (const id of ["column-field", "file-clear"]) byId(id).hidden = true;
+  byId("text").focus();
+}
+
+function request() {
+  const settings = { mechanism: byId("s-mechanism").value };
+  if (byId("s-epsilon").value) settings.epsilon = byId("s-epsilon").valueAsNumber;
+  if (file !== null) return { ...file, column: byId("column").value, ...settings };
+  const typed = byId("text").value;
+  if (!typed.trim()) throw new Trouble("There is nothing to sanitise yet.", "Paste a text, or choose a CSV file.");
+  return { texts: typed.split("\n"), ...settings };
+}
+
+async function sanitise() {
+  quiet();
+  working = new AbortController();
+  busy(true);
+  try {
+    const body = request();
+    result = null;
+    await stream("/v1/sanitize", body, tell, working.signal);
+    render();
+  } catch (error) {
+    byId("s-outcome").hidden = true;
+    byId("s-status").textContent = error.name === "AbortError" ? "Stopped." : "";
+    complain(error);
+  } finally {
+    busy(false);
+  }
+}
+
+function tell(event) {
+  if (event.step === "failed") throw failed(event, event.status);
+  if (event.step === "done") result = event.result;
+  else byId("s-status").textContent = `Replacing words: ${number(event.done)} rows done …`;
+}
+
+function busy(now) {
+  byId("s-go").disabled = now;
+  byId("s-stop").hidden = !now;
+  if (now) byId("s-status").textContent = "Replacing words …";
+}
+
+function render() {
+  const rows = result.rows.slice(0, SHOWN);
+  show(
+    byId("s-rows"),
+    rows.map((row) =>
+      el(
+        "tr",
+        {},
+        el("td", {}, marked(row.original, row.changed_from, "replaced")),
+        el("td", {}, marked(row.sanitised, row.changed, "changed")),
+      ),
+    ),
+  );
+  const { report } = result;
+  byId("s-status").textContent = "Done. Nothing left this machine.";
+  byId("s-report").textContent = report.words
+    ? `${number(report.words.changed)} of ${number(report.words.all)} words changed.`
+    : `${number(report.texts.rewritten)} of ${number(report.texts.all)} texts rewritten.`;
+  byId("s-promise").textContent = `Promise, for each word: ${promise(report.guarantee)}`;
+  const hidden = result.rows.length - rows.length;
+  byId("s-more").textContent = hidden ? `${number(hidden)} more rows are in the download.` : "";
+  byId("s-outcome").hidden = false;
+}
+
+function download() {
+  const text = result.csv ?? result.rows.map((row) => row.sanitised).join("\n");
+  const address = URL.createObjectURL(new Blob([text], { type: "text/plain;charset=utf-8" }));
+  el("a", { href: address, download: result.csv === null ? "sanitised.txt" : "sanitised.csv" }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
+export function startSanitise() {
+  byId("file").addEventListener("change", (event) => choose(event.target.files[0]));
+  byId("file-clear").addEventListener("click", backToText);
+  byId("s-go").addEventListener("click", sanitise);
+  byId("s-stop").addEventListener("click", () => working?.abort());
+  byId("s-download").addEventListener("click", download);
+  const drop = byId("drop");
+  for (const kind of ["dragover", "dragleave", "drop"]) {
+    drop.addEventListener(kind, (event) => {
+      event.preventDefault();
+      drop.classList.toggle("over", kind === "dragover");
+      if (kind === "drop") choose(event.dataTransfer.files[0]);
+    });
+  }
+}

@@ -1,0 +1,129 @@
+/** How low the voice is: four of them, or a setting of one's own; and what was measured of it. */
+
+import { call } from "./api.js";
+import { byId, el, folded, number, show } from "./dom.js";
+import { complain, quiet } from "./notice.js";
+
+const DYNAMICS = ["ppp", "pp", "p", "mf"];
+const RELEASES = {
+  once: "Once: all queries are read off one draw, and cost epsilon once.",
+  independent: "Independent: each query is a draw of its own, and each costs epsilon.",
+  remembered: "Remembered: asked again, the same queries are sent again, at no further cost.",
+};
+const FIELDS = ["mechanism", "epsilon", "n", "release"];
+
+let voices = [];
+let own = null;
+let waiting = 0;
+const listeners = [];
+
+/** Be told when the setting changes. */
+export const onSetting = (listener) => listeners.push(listener);
+
+const selected = () => voices.find(({ id }) => byId(`voice-${id}`).checked);
+
+/** The setting as a request has it. */
+export function chosen() {
+  const voice = selected();
+  return voice ? { voice: voice.id } : own;
+}
+
+const percent = (share) => `${Math.round(100 * share)} %`;
+
+function loss(utility, baseline) {
+  if (!utility || !baseline) return null;
+  const lost = Math.round(100 * (1 - utility.value / baseline));
+  return lost > 0 ? `−${lost} %` : "no loss";
+}
+
+/** Figures and sentences of what was measured; nothing where nothing was. */
+function figures({ risk, utility, baseline, sentences }) {
+  const rows = [
+    [risk.query && `${Math.round(100 * risk.query.value)} in 100`, sentences.query],
+    [risk.words && percent(risk.words.value), sentences.words],
+    [loss(utility, baseline), sentences.utility],
+  ].filter(([figure, sentence]) => figure && sentence);
+  return rows.length
+    ? el("dl", { class: "facts" }, rows.map(([figure, sentence]) => [el("dt", {}, figure), el("dd", {}, sentence)]).flat())
+    : null;
+}
+
+function render(setting) {
+  byId("voice-words").textContent = setting.line ?? "A setting of your own.";
+  byId("release-words").textContent = RELEASES[setting.release];
+  for (const name of FIELDS) byId(name).value = setting[name] ?? "";
+  show(
+    byId("meaning"),
+    setting.warning && el("p", { class: "plain" }, setting.warning),
+    figures(setting),
+    setting.not_measured && el("p", { class: "hint" }, setting.not_measured),
+    el("p", { class: "hint" }, `Promise: ${setting.guarantee.sentence}`),
+    folded("What the promise does not cover", setting.guarantee.caveats),
+  );
+  for (const listener of listeners) listener(setting);
+}
+
+const details = ({ mechanism, epsilon, n, release }) => ({
+  mechanism,
+  n,
+  release,
+  ...(epsilon !== null && { epsilon }),
+});
+
+/** What the details say; another mechanism begins with its own epsilon and release. */
+function read(changed) {
+  const own = { mechanism: byId("mechanism").value };
+  if (byId("n").value) own.n = byId("n").valueAsNumber;
+  if (changed === "mechanism") return own;
+  if (byId("epsilon").value) own.epsilon = byId("epsilon").valueAsNumber;
+  return { ...own, release: byId("release").value };
+}
+
+/** The details were changed: ask what is known of exactly this setting. */
+async function describe(changed) {
+  const voice = selected();
+  if (voice) byId(`voice-${voice.id}`).checked = false;
+  own = read(changed);
+  const turn = (waiting += 1);
+  try {
+    quiet();
+    const setting = await call("POST", "/v1/setting", own);
+    if (turn !== waiting || selected()) return;
+    own = details(setting);
+    render(setting);
+  } catch (error) {
+    complain(error);
+  }
+}
+
+/** Draw the control, with the default voice chosen. */
+export function showVoices(described) {
+  voices = described.voices;
+  byId("voices").append(
+    ...voices.map((voice, at) =>
+      el(
+        "label",
+        { class: "voice" },
+        el("input", {
+          type: "radio",
+          name: "voice",
+          id: `voice-${voice.id}`,
+          value: voice.id,
+          checked: voice.id === described.default,
+          onchange: () => render(voice),
+        }),
+        el("i", { "aria-hidden": "true" }),
+        el("span", {}, voice.name),
+        el("em", { "aria-hidden": "true" }, DYNAMICS[at]),
+      ),
+    ),
+  );
+  for (const name of FIELDS) byId(name).addEventListener("change", () => describe(name));
+  render(selected());
+}
+
+/** What one search with this setting costs, in words. */
+export const priceOf = ({ cost, guarantee }) =>
+  cost === null
+    ? "Nothing bounds what a search gives away."
+    : `A search costs ${number(cost)} nats${guarantee.metric ? ` per unit of ${guarantee.metric} distance` : ""}.`;

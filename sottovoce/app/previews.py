@@ -1,0 +1,88 @@
+"""Variants that were drawn and counted, waiting to be sent; in memory, for a while."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+
+from sottovoce.errors import SottovoceError
+from sottovoce.ledger import Receipt
+from sottovoce.obfuscation import Obfuscation
+
+LIFETIME = 1800.0
+MOST = 200
+
+
+class NoPreviewError(SottovoceError):
+    """The preview is unknown, or too old."""
+
+
+class OtherPreviewError(SottovoceError):
+    """The preview is of another query, or was drawn with other settings."""
+
+
+@dataclass(frozen=True, repr=False)
+class Preview:
+    """What was drawn, and the receipt for it."""
+
+    id: str
+    key: str
+    """The settings it was drawn with."""
+    result: Obfuscation
+    receipt: Receipt
+    expires: float
+
+    def __repr__(self) -> str:
+        return f"Preview({len(self.result.variants)} variants)"
+
+
+class Previews:
+    """At most ``most`` previews, each for ``lifetime`` seconds; the oldest goes first."""
+
+    def __init__(
+        self,
+        lifetime: float = LIFETIME,
+        most: int = MOST,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.lifetime, self.most, self._clock = lifetime, most, clock
+        self._kept: OrderedDict[str, Preview] = OrderedDict()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def keep(self, key: str, result: Obfuscation, receipt: Receipt) -> Preview:
+        """Keep a release that has been counted; its id is random."""
+        preview = Preview(
+            secrets.token_urlsafe(18), key, result, receipt, self._clock() + self.lifetime
+        )
+        with self._lock:
+            self._forget_old()
+            while len(self._kept) >= self.most:
+                self._kept.popitem(last=False)
+            self._kept[preview.id] = preview
+        return preview
+
+    def get(self, id: str, query: str, key: str | None) -> Preview:
+        """The preview, if it is of this query and these settings; ``key=None`` asks the query."""
+        with self._lock:
+            self._forget_old()
+            found = self._kept.get(id)
+        if found is None:
+            raise NoPreviewError("there is no such preview any more: draw the variants anew")
+        if found.result.text != query or key not in (None, found.key):
+            raise OtherPreviewError(
+                "this preview is of another query, or was drawn with other settings: nothing was "
+                "sent. Draw the variants anew"
+            )
+        return found
+
+    def _forget_old(self) -> None:
+        now = self._clock()
+        while self._kept and next(iter(self._kept.values())).expires <= now:
+            self._kept.popitem(last=False)

@@ -1,0 +1,169 @@
+"""From a bound port to a clean end: the server process itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sottovoce.app.settings import Settings
+from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.paths import data_folder
+from sottovoce.sanitizing.work import write_whole
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+CONNECTIONS = 4000
+BACKLOG = 2048
+HEADER_SECONDS = 15.0
+ENDING = 3
+"""Seconds that requests get to finish when the service ends."""
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """The socket to listen on; port 0 takes any that is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen(BACKLOG)
+    except PermissionError:
+        listening.close()
+        raise UsageError("this port needs rights you do not have: use one above 1023") from None
+    except (OSError, OverflowError, UnicodeError):
+        listening.close()
+        raise SottovoceError(
+            f"port {port} cannot be had on this address: another program (perhaps another "
+            "'sottovoce serve') has it, or the address is not this machine's. Choose another port "
+            "with --port, or any free one with --port 0"
+        ) from None
+    return listening
+
+
+def run(
+    app: FastAPI, settings: Settings, listening: socket.socket, ready: Callable[[], None]
+) -> None:
+    """Serve until a signal ends it; ``ready`` is called when requests are answered."""
+    import uvicorn
+
+    _raise_file_limit()
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            http=_patient_protocol(),
+            ws="none",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=CONNECTIONS,
+            backlog=BACKLOG,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=ENDING,
+            h11_max_incomplete_event_size=16 << 10,
+        )
+    )
+
+    async def serve() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(_say_the_kind)
+        announcing = asyncio.create_task(_announce(server, settings, ready))
+        try:
+            await server.serve(sockets=[listening])
+        finally:
+            announcing.cancel()
+
+    try:
+        with _signals_end(), suppress(SystemExit):
+            asyncio.run(serve())
+    finally:
+        file = address_file()
+        if file.exists() and file.read_bytes() == _told(settings):
+            file.unlink()
+
+
+async def _announce(server: Any, settings: Settings, ready: Callable[[], None]) -> None:
+    """Tell people and programs where the service is, once it answers."""
+    while not server.started:
+        await asyncio.sleep(0.01)
+    file = address_file()
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(file, _told(settings), 0o600)
+    except OSError as error:
+        kind = type(error).__name__
+        sys.stderr.write(f"sottovoce: programs will not find the service ({kind})\n")
+    ready()
+
+
+def address_file() -> Path:
+    """Where programs of the same user find the running service: port, token, process."""
+    return data_folder() / "serve.json"
+
+
+def _told(settings: Settings) -> bytes:
+    told = {"port": settings.port, "token": settings.token, "pid": os.getpid()}
+    return json.dumps(told).encode()
+
+
+def _say_the_kind(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What asyncio would print with a traceback: an exception could hold a text."""
+    kind = type(context.get("exception")).__name__
+    sys.stderr.write(f"sottovoce: something went wrong in the background ({kind})\n")
+
+
+def _patient_protocol() -> Any:
+    """HTTP that waits for the first request of a connection, and not for ever."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Patient(H11Protocol):
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+
+            def close_if_silent() -> None:
+                if self.cycle is None and not transport.is_closing():
+                    transport.close()
+
+            self.loop.call_later(HEADER_SECONDS, close_if_silent)
+
+    return Patient
+
+
+def _raise_file_limit() -> None:
+    """Each connection is a file: take as many as the system lets us have."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * CONNECTIONS if hard == resource.RLIM_INFINITY else min(2 * CONNECTIONS, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+@contextmanager
+def _signals_end() -> Iterator[None]:
+    """Have SIGTERM and Ctrl-C end the service, and what stands behind it run.
+
+    The server sees them first, finishes, and raises them again when it is done.
+    """
+
+    def end(*_: object) -> None:
+        raise SystemExit(0)
+
+    before = {each: signal.signal(each, end) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

@@ -1,0 +1,181 @@
+"""What requests may hold: every field known, every text and number bounded."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from sottovoce.app.voices import Voice
+
+LONGEST_QUERY = 2_000
+LONGEST_TEXT = 10_000
+MOST_VARIANTS = 100
+MOST_CHARACTERS = 200_000
+"""Characters times variants that one request may ask for."""
+MOST_TEXTS = 20_000
+LARGEST_TABLE = 8_000_000
+
+Query = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=LONGEST_QUERY,
+        pattern=r"\S",
+        description="What you mean; it stays here.",
+    ),
+]
+MechanismName = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=200,
+        description="A name, or a spec as cmp:epsilon=12.5; see /v1/mechanisms.",
+    ),
+]
+Epsilon = Annotated[
+    float,
+    Field(ge=1e-4, le=1e5, allow_inf_nan=False, description="Budget for each word and release."),
+]
+Variants = Annotated[int, Field(ge=1, le=MOST_VARIANTS, description="Variants of the text.")]
+Release = Literal["independent", "once"]
+SearchRelease = Literal["independent", "once", "remembered"]
+ParameterName = Annotated[str, Field(min_length=1, max_length=40)]
+ParameterValue = (
+    bool | int | Annotated[float, Field(allow_inf_nan=False)] | Annotated[str, Field(max_length=60)]
+)
+Parameters = Annotated[
+    dict[ParameterName, ParameterValue],
+    Field(max_length=8, description="Further parameters of the mechanism, by name."),
+]
+Nats = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+PreviewId = Annotated[
+    str, Field(min_length=1, max_length=64, description="As /v1/preview gave it.")
+]
+
+
+class Body(BaseModel):
+    """The body of a request: a field that is not known is refused, not ignored."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class ObfuscateBody(Body):
+    """A text to obfuscate; nothing is sent anywhere."""
+
+    text: Annotated[str, Field(max_length=LONGEST_TEXT)]
+    mechanism: MechanismName = "cmp"
+    epsilon: Epsilon | None = None
+    n: Variants = 1
+    release: Release = "independent"
+    seed: Annotated[int, Field(ge=0, lt=1 << 63)] | None = Field(
+        None, description="Reproducible draws, for experiments only: they protect nobody."
+    )
+    set: Parameters = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _not_too_much(self) -> Self:
+        if len(self.text) * self.n > MOST_CHARACTERS:
+            raise ValueError(
+                f"text and variants together make over {MOST_CHARACTERS:,} characters: ask for "
+                "fewer variants, or cut the text"
+            )
+        return self
+
+
+class Chosen(Body):
+    """How to protect a query: a voice, or all details; neither means the default voice."""
+
+    voice: Voice | None = None
+    mechanism: MechanismName | None = None
+    epsilon: Epsilon | None = None
+    n: Variants | None = None
+    release: Annotated[
+        SearchRelease | None,
+        Field(description="Once if the mechanism can, else independent, where not given."),
+    ] = None
+    set: Parameters = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        details = (self.mechanism, self.epsilon, self.n, self.release, self.set or None)
+        if self.voice is not None and any(each is not None for each in details):
+            raise ValueError("a voice says everything: give either a voice or the details")
+        return self
+
+
+class PreviewBody(Chosen):
+    """Variants to look at before they are sent. They are counted now."""
+
+    query: Query
+
+
+class SearchBody(Chosen):
+    """A search. With ``preview`` exactly those variants are sent, and not counted again."""
+
+    query: Query
+    top: Annotated[int, Field(ge=1, le=100)] = 10
+    preview: PreviewId | None = None
+    measure: bool = Field(False, description="Attack what was sent, too, as /v1/risk does.")
+
+
+class RiskBody(Chosen):
+    """Variants to attack: those given, or those of a preview."""
+
+    query: Query
+    variants: (
+        Annotated[
+            list[Annotated[str, Field(max_length=LONGEST_QUERY)]],
+            Field(min_length=1, max_length=MOST_VARIANTS),
+        ]
+        | None
+    ) = None
+    preview: PreviewId | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.variants is None) == (self.preview is None):
+            raise ValueError("give either the variants or the id of a preview")
+        return self
+
+
+class SanitizeBody(Body):
+    """Texts, or a CSV file and the column of it that holds text."""
+
+    texts: (
+        Annotated[
+            list[Annotated[str, Field(max_length=LARGEST_TABLE)]], Field(max_length=MOST_TEXTS)
+        ]
+        | None
+    ) = None
+    csv: Annotated[str, Field(max_length=LARGEST_TABLE)] | None = None
+    column: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
+    mechanism: MechanismName = "cmp"
+    epsilon: Epsilon | None = None
+    set: Parameters = Field(default_factory=dict)
+    seed: Annotated[int, Field(ge=0, lt=1 << 63)] | None = Field(
+        None, description="Reproducible draws, for experiments only: they protect nobody."
+    )
+    originals: bool = Field(True, description="Give the original cells back, to show both.")
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.texts is None) == (self.csv is None):
+            raise ValueError("give either texts or csv")
+        if (self.csv is None) != (self.column is None):
+            raise ValueError("csv and column belong together: name the column that holds text")
+        return self
+
+
+class BudgetBody(Body):
+    """The most that may be spent under each promise, in nats per unit; null for no limit."""
+
+    per_text: Nats | None
+    total: Nats | None
+
+
+class HistoryBody(Body):
+    """Whether searches are written down on this machine; switching it off wipes them."""
+
+    on: bool

@@ -1,0 +1,252 @@
+"""Who may ask, and how much: checked before the service sees anything of a request.
+
+A page of another site can make a browser send requests to this machine. It cannot choose their Host
+(so a name that was rebound to this machine is refused), cannot hide their Origin, cannot read our
+answers (there are no CORS headers), and does not know the token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from sottovoce.app.failures import Json, failure
+from sottovoce.app.settings import Settings
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+BODY, LARGE_BODY = 1 << 20, 8 << 20
+LARGE = ("/v1/sanitize",)
+"""Where a data set may be sent."""
+LONGEST_URL, LARGEST_HEADERS = 2048, 16 << 10
+BODY_SECONDS = 20.0
+BODIES_TOGETHER = 64 << 20
+"""Bytes of all bodies that are being read or worked on."""
+RATE, BURST = 400.0, 4000
+
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src 'self' data:; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+_RAW_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+
+
+@dataclass
+class TokenBucket:
+    """So many requests at once, and so many a second after that."""
+
+    rate: float = RATE
+    burst: float = BURST
+    clock: Callable[[], float] = time.monotonic
+    _left: float = field(init=False)
+    _then: float = field(init=False)
+    _lock: Lock = field(default_factory=Lock, init=False)
+
+    def __post_init__(self) -> None:
+        self._left, self._then = self.burst, self.clock()
+
+    def take(self) -> bool:
+        """Whether one more may pass now."""
+        with self._lock:
+            now = self.clock()
+            self._left = min(self.burst, self._left + (now - self._then) * self.rate)
+            self._then = now
+            if self._left < 1:
+                return False
+            self._left -= 1
+            return True
+
+
+class RefusedError(Exception):
+    """A request that goes no further."""
+
+    def __init__(self, status: int, said: str, kind: str = "refused", **headers: str) -> None:
+        super().__init__(said)
+        self.status, self.kind, self.headers = status, kind, headers
+
+    def response(self) -> Json:
+        """What to answer."""
+        named = {name.replace("_", "-"): value for name, value in self.headers.items()}
+        return Json({"error": str(self), "kind": self.kind}, self.status, headers=named)
+
+
+class Guard:
+    """ASGI middleware: checks each request, reads its body, and adds headers to each answer."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: Settings,
+        *,
+        bucket: TokenBucket | None = None,
+        body_seconds: float = BODY_SECONDS,
+        bodies_together: int = BODIES_TOGETHER,
+    ) -> None:
+        self.app, self.settings = app, settings
+        self.bucket = bucket or TokenBucket()
+        self.body_seconds, self.bodies_together = body_seconds, bodies_together
+        self._origins = {f"http://{host}".encode() for host in settings.hosts}
+        self._hosts = {host.encode() for host in settings.hosts}
+        self._reading = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request pass, or answer it."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        begun = False
+
+        async def sending(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                ours = {name for name, _ in _RAW_HEADERS}
+                others = [each for each in message.get("headers", ()) if each[0] not in ours]
+                message = {**message, "headers": [*others, *_RAW_HEADERS]}
+            await send(message)
+
+        try:
+            await self._pass_on(scope, receive, sending)
+        except RefusedError as refusal:
+            await refusal.response()(scope, receive, sending)
+        except Exception as error:
+            # Neither the answer nor a log may hold it: it could name a word.
+            if not begun:
+                status, body = failure(error)
+                await Json(body, status)(scope, receive, sending)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._check(scope)
+        reserved = 0
+        try:
+            reserved, body = await self._body(scope, receive)
+            await self.app(scope, _replayed(body, receive), send)
+        finally:
+            self._reading -= reserved
+
+    def _check(self, scope: Scope) -> None:
+        headers = scope["headers"]
+
+        def values(name: bytes) -> list[bytes]:
+            return [value for key, value in headers if key == name]
+
+        if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > LONGEST_URL:
+            raise RefusedError(414, "the address is too long: texts go into the body")
+        if sum(len(key) + len(value) for key, value in headers) > LARGEST_HEADERS:
+            raise RefusedError(431, "the headers are too large")
+        hosts = values(b"host")
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            raise RefusedError(
+                421,
+                "this name is not one the service answers to: open the address that the terminal "
+                "printed, or start it with --allow-host NAME",
+            )
+        if any(origin not in self._origins for origin in values(b"origin")):
+            raise RefusedError(403, "requests from other sites are refused")
+        sites = set(values(b"sec-fetch-site"))
+        if sites - {b"same-origin", b"none"} and not _opens_the_page(scope, values):
+            raise RefusedError(403, "requests from other sites are refused")
+        if not self.bucket.take():
+            raise RefusedError(429, "too many requests: slow down", "rate", retry_after="1")
+        given = values(b"x-sottovoce-token")
+        given += [
+            value[7:] for value in values(b"authorization") if value[:7].lower() == b"bearer "
+        ]
+        token = self.settings.token.encode()
+        trusted = len(given) == 1 and hmac.compare_digest(given[0], token)
+        scope.setdefault("state", {})["trusted"] = trusted
+        if scope["method"] not in ("GET", "HEAD") and not trusted:
+            raise needs_token()
+
+    async def _body(self, scope: Scope, receive: Receive) -> tuple[int, bytes]:
+        """The whole body, bounded in size and time, and what was reserved for it."""
+        limit = LARGE_BODY if scope["path"] in LARGE else BODY
+        told = [value for key, value in scope["headers"] if key == b"content-length"]
+        if any(not value.isdigit() or int(value) > limit for value in told):
+            raise _too_large(limit)
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self.body_seconds):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise RefusedError(400, "the request ended early")
+                    part = message.get("body", b"")
+                    size += len(part)
+                    self._reading += len(part)
+                    if size > limit:
+                        raise _too_large(limit)
+                    if self._reading > self.bodies_together:
+                        raise RefusedError(
+                            503,
+                            "too much is being sent at once; nothing was done. Try again in a "
+                            "moment",
+                            "full",
+                            retry_after="2",
+                        )
+                    parts.append(part)
+                    if not message.get("more_body", False):
+                        return size, b"".join(parts)
+        except TimeoutError:
+            self._reading -= size
+            raise RefusedError(408, "the body came too slowly") from None
+        except BaseException:
+            self._reading -= size
+            raise
+
+
+def needs_token() -> RefusedError:
+    """The refusal of whoever has no token."""
+    return RefusedError(
+        401,
+        "this needs the token of the running service: open the address that the terminal printed",
+        "token",
+        www_authenticate="Bearer",
+    )
+
+
+def _opens_the_page(scope: Scope, values: Callable[[bytes], list[bytes]]) -> bool:
+    """A person followed a link to the page itself, which is the same for everybody."""
+    return (
+        scope["method"] == "GET"
+        and scope["path"] == "/"
+        and values(b"sec-fetch-mode") == [b"navigate"]
+        and values(b"sec-fetch-dest") == [b"document"]
+    )
+
+
+def _too_large(limit: int) -> RefusedError:
+    return RefusedError(413, f"the body is larger than {limit >> 20} MiB: send less at once")
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """A channel that gives the body once, and then whatever still comes."""
+    given = False
+
+    async def replaying() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replaying

@@ -1,0 +1,55 @@
+"""What a service is started with."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from functools import partial
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+PORT = 8765
+DEPTH, DEMO_DEPTH = 100, 10
+
+
+@dataclass(frozen=True, repr=False)
+class Settings:
+    """Where the service listens, what it searches with, and how much it takes on."""
+
+    host: str = "127.0.0.1"
+    port: int = PORT
+    allowed_hosts: tuple[str, ...] = ()
+    """Names, besides those of this machine, by which the service may be addressed."""
+    collection: str = "demo"
+    engine: str = "bm25"
+    reranker: str = "auto"
+    space: str | None = None
+    log: str = "demo"
+    """The query log that an attacker is taken to have."""
+    depth: int | None = None
+    """Documents taken from each answer; None for the usual number."""
+    token: str = field(default_factory=partial(secrets.token_urlsafe, 24))
+    waiting: int = 2000
+    """Requests to obfuscate that may wait; one more is refused."""
+
+    @property
+    def documents(self) -> int:
+        """Documents taken from each answer: few of the demo collection, which has few."""
+        return self.depth or (DEMO_DEPTH if self.collection == "demo" else DEPTH)
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The Host headers to answer to."""
+        names = (*LOOPBACK, *self.allowed_hosts)
+        bare = names if self.port == 80 else ()
+        return frozenset({f"{name}:{self.port}".lower() for name in names} | set(bare))
+
+    @property
+    def address(self) -> str:
+        """What to open; the token is in the fragment, which no browser sends anywhere."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        if self.host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
+            host = "127.0.0.1"
+        return f"http://{host}:{self.port}/#token={self.token}"
+
+    def __repr__(self) -> str:
+        return f"Settings({self.host}, {self.port})"

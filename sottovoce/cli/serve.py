@@ -1,0 +1,137 @@
+"""``sottovoce serve``: the local app."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import sys
+import threading
+import webbrowser
+from typing import Annotated
+
+import typer
+
+from sottovoce.errors import SottovoceError, UsageError
+
+
+def serve(
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Where to listen; 0 for any free port.")
+    ] = 8765,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on. Others than this machine's are exposed!")
+    ] = "127.0.0.1",
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A further name by which browsers may address it."),
+    ] = None,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in your browser.")
+    ] = True,
+    collection: Annotated[
+        str, typer.Option("--collection", help="demo, a folder, or ir_datasets:ID.")
+    ] = "demo",
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="bm25, tfidf, dense, http:FILE.toml, opensearch:URL/INDEX, postgres:DSN#TABLE."
+        ),
+    ] = "bm25",
+    rerank: Annotated[
+        str, typer.Option(help="auto, light, strong, bm25, none: what orders the answers here.")
+    ] = "auto",
+    depth: Annotated[
+        int | None,
+        typer.Option(min=1, help="Documents taken from each answer; 10 of demo, else 100."),
+    ] = None,
+    space: Annotated[str | None, typer.Option(help="Word space: a name or a folder.")] = None,
+    log: Annotated[
+        str,
+        typer.Option(metavar="LOG|demo", help="Query log that an attacker is taken to have."),
+    ] = "demo",
+) -> None:
+    """Open the local app: search in a low voice, in the browser.
+
+    It listens on this machine alone. The printed address holds a token, which protects everything
+    that changes something; programs find it in $SOTTOVOCE_TOKEN, if you set it, or in serve.json
+    in the data folder.
+
+    [bold]Examples[/bold]
+
+      sottovoce serve
+
+      sottovoce serve --collection my-articles --engine dense --rerank strong
+
+      sottovoce serve --engine http:searxng.toml --port 0 --no-browser
+    """
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError:
+        raise SottovoceError("the local app needs an extra: pip install 'sottovoce[app]'") from None
+    from sottovoce.app.running import bind, run
+    from sottovoce.app.service import create_app
+    from sottovoce.app.settings import Settings
+
+    listening = bind(host, port)
+    try:
+        token = os.environ.get("SOTTOVOCE_TOKEN")
+        settings = Settings(
+            host=host,
+            port=listening.getsockname()[1],
+            allowed_hosts=_names(host, allow_host),
+            collection=collection,
+            engine=engine,
+            reranker=rerank,
+            depth=depth,
+            space=space,
+            log=log,
+            token=secrets.token_urlsafe(24) if token is None else _checked(token),
+        )
+        app = create_app(settings)
+        service = app.state.service
+        service.bench.need()
+        opening = service.opening() if browser else None
+        run(app, settings, listening, lambda: _say(settings.address, host, opening))
+    finally:
+        listening.close()
+    typer.echo("stopped", err=True)
+    sys.stdout.flush()
+    os._exit(0)  # Everything is put away; a thread may still wait for an engine, in native code.
+
+
+def _names(host: str, allowed: list[str] | None) -> tuple[str, ...]:
+    """Names to answer to; that of the address itself among them, if it is one."""
+    everywhere = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
+    own = () if host in everywhere else (f"[{host}]" if ":" in host else host,)
+    return tuple(dict.fromkeys((*own, *(allowed or ()))))
+
+
+def _checked(token: str) -> str:
+    if re.fullmatch(r"[A-Za-z0-9_-]{16,200}", token) is None:
+        raise UsageError(
+            "$SOTTOVOCE_TOKEN must have at least 16 letters, digits, - or _: it is all that keeps "
+            "other programs out. Leave it unset to get a random one"
+        )
+    return token
+
+
+def _say(address: str, host: str, opening: str | None) -> None:
+    """Tell where it is, and open the browser beside: some browsers keep who calls them."""
+    from sottovoce.app.settings import LOOPBACK
+
+    typer.echo(f"sottovoce is at  {address}")
+    if host in (*LOOPBACK, "::1"):
+        typer.echo("Only this machine can reach it. Stop it with Ctrl-C.", err=True)
+    else:
+        typer.secho(
+            "WARNING: the service can be reached from other machines, unencrypted: whoever "
+            "listens on the way reads what you search for, and the token. Leave --host out, and "
+            "reach it through a tunnel (ssh -L).",
+            fg="red",
+            bold=True,
+            err=True,
+        )
+    if opening is not None:
+        threading.Thread(target=webbrowser.open, args=(opening,), daemon=True).start()

@@ -1,0 +1,238 @@
+"""A finished experiment against what its file expects of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from sottovoce.experiments.description import Expected, ExpectedOrder
+from sottovoce.experiments.results import Results
+from sottovoce.experiments.tables import PRIVATE
+
+if TYPE_CHECKING:
+    from sottovoce.experiments.expectations import Value
+
+Verdict: TypeAlias = Literal["OK", "OKish", "FAIL", "NOT MEASURED"]
+VERDICTS: tuple[Verdict, ...] = ("OK", "OKish", "FAIL", "NOT MEASURED")
+WIDER = 3
+ROUNDING = 1e-9
+ITEMS = {"queries": "query_id", "words": "word", "tasks": "item"}
+"""What a table's values are about: each counts once, however many seeds there were."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One expectation. Of an order there is one for each of its groups and steps.
+
+    ``difference`` is ours less the expected figure; in an order it is the lead of what should be
+    ahead (negative: it is behind), or how far a group spreads.
+    """
+
+    name: str
+    expected: str
+    ours: str
+    difference: float | None
+    tolerance: float
+    verdict: Verdict
+    source: str
+    figures: dict[str, float | None]
+    """By the name of a figure (``expected``, ``ours``), or of what was ordered."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For programs."""
+        return asdict(self)
+
+
+def check(
+    results: Results, expected: Sequence[Expected], orders: Sequence[ExpectedOrder] = ()
+) -> list[Checked]:
+    """Compare all, in their order."""
+    means = _Means(results)
+    found = [_figure(each, means) for each in expected]
+    return found + [checked for each in orders for checked in _steps(each, means)]
+
+
+def within(miss: float, tolerance: float) -> Verdict:
+    """OK within the tolerance, OKish within three times that."""
+    if miss <= tolerance + ROUNDING:
+        return "OK"
+    return "OKish" if miss <= WIDER * tolerance + ROUNDING else "FAIL"
+
+
+def ahead(lead: float, tolerance: float) -> Verdict:
+    """OK with any lead, OKish behind by no more than the tolerance."""
+    if lead > 0:
+        return "OK"
+    return "OKish" if lead >= -tolerance - ROUNDING else "FAIL"
+
+
+class _Means:
+    """Means of selected rows, and QuIPU scores by curve."""
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+        self.quipu = cache(self._quipu)
+
+    def get(self, table: str, measure: str, where: dict[str, Value]) -> float | None:
+        """Nothing where no row is selected."""
+        if table == "quipu":
+            return self._score(measure, where)
+        import pyarrow.compute as pc
+
+        if table == "queries" and "system" not in where:
+            where = where | {"system": PRIVATE}
+        rows = getattr(self.results, table)
+        for column, value in (where | {"measure": measure}).items():
+            rows = rows.filter(pc.equal(rows[column], value))
+        if not len(rows):
+            return None
+        by_item = rows.group_by(ITEMS[table]).aggregate([("value", "mean")])
+        return float(pc.mean(by_item["value_mean"]).as_py())
+
+    def _score(self, risk: str, where: dict[str, Value]) -> float | None:
+        """The score of the only curve selected."""
+        curve = {key: where[key] for key in ("mechanism", "release", "n") if key in where}
+        found = []
+        for collection, engine, reranker in self._engines(where):
+            utility = str(where.get("utility", "nDCG@10"))
+            scores = self.quipu(collection, engine, reranker, risk, utility)
+            found += [
+                score.value
+                for setting, score in scores.items()
+                if all(getattr(setting, key) == value for key, value in curve.items())
+            ]
+        return sum(found) / len(found) if found else None
+
+    def _engines(self, where: dict[str, Value]) -> list[tuple[str, str, str]]:
+        columns = ("collection", "engine", "reranker")
+        rows = self.results.queries.group_by(list(columns)).aggregate([]).to_pylist()
+        return [
+            (row["collection"], row["engine"], row["reranker"])
+            for row in rows
+            if row["engine"] and all(where.get(key, row[key]) == row[key] for key in columns)
+        ]
+
+    def _quipu(
+        self, collection: str, engine: str, reranker: str, risk: str, utility: str
+    ) -> dict[Any, Any]:
+        from sottovoce.experiments.report.quipu_table import quipu_scores
+
+        return dict(
+            quipu_scores(
+                self.results,
+                collection=collection,
+                engine=engine,
+                reranker=reranker,
+                risk=risk,
+                utility=utility,
+            )
+        )
+
+
+def _figure(expected: Expected, means: _Means) -> Checked:
+    ours = means.get(expected.table, expected.measure, expected.where)
+    difference = None if ours is None else ours - expected.value
+    return Checked(
+        name=expected.name,
+        expected=f"{expected.value:.3f}",
+        ours="-" if ours is None else f"{ours:.3f}",
+        difference=difference,
+        tolerance=expected.tolerance,
+        verdict="NOT MEASURED"
+        if difference is None
+        else within(abs(difference), expected.tolerance),
+        source=expected.source,
+        figures={"expected": expected.value, "ours": ours},
+    )
+
+
+def _steps(expected: ExpectedOrder, means: _Means) -> Iterator[Checked]:
+    """One check for each group of several, and one for each step from a group to the next."""
+    names = [_name(value) for value in expected.order[::2]]
+    values = {
+        name: means.get(expected.table, expected.measure, expected.where | {expected.by: value})
+        for name, value in zip(names, expected.order[::2], strict=True)
+    }
+    groups, signs = [[names[0]]], []
+    for sign, name in zip(expected.order[1::2], names[1:], strict=True):
+        if sign == "~":
+            groups[-1].append(name)
+        else:
+            signs.append(str(sign))
+            groups.append([name])
+    for group in groups:
+        if len(group) > 1:
+            yield _alike(expected, group, values)
+    for (first, second), sign in zip(pairwise(groups), signs, strict=True):
+        yield _step(expected, first, sign, second, values)
+
+
+def _alike(expected: ExpectedOrder, group: list[str], values: dict[str, float | None]) -> Checked:
+    known = [value for name in group if (value := values[name]) is not None]
+    spread = max(known) - min(known) if len(known) == len(group) else None
+    return _ordered(
+        expected,
+        " ~ ".join(group),
+        f"within {expected.tolerance:g}",
+        " ".join(_number(values[name]) for name in group),
+        spread,
+        "NOT MEASURED" if spread is None else within(spread, expected.tolerance),
+        {name: values[name] for name in group},
+    )
+
+
+def _step(
+    expected: ExpectedOrder,
+    first: list[str],
+    sign: str,
+    second: list[str],
+    values: dict[str, float | None],
+) -> Checked:
+    chosen = {name: values[name] for name in (*first, *second)}
+    greater, smaller = (first, second) if sign == ">" else (second, first)
+    high = [value for name in greater if (value := values[name]) is not None]
+    low = [value for name in smaller if (value := values[name]) is not None]
+    lead = min(high) - max(low) if None not in chosen.values() else None
+    return _ordered(
+        expected,
+        f"{', '.join(first)} {sign} {', '.join(second)}",
+        f"all {sign} all" if len(chosen) > 2 else sign,
+        f" {sign if lead is not None and lead > 0 else '|'} ".join(
+            " ".join(_number(values[name]) for name in group) for group in (first, second)
+        ),
+        lead,
+        "NOT MEASURED" if lead is None else ahead(lead, expected.tolerance),
+        chosen,
+    )
+
+
+def _ordered(
+    expected: ExpectedOrder,
+    what: str,
+    claim: str,
+    ours: str,
+    difference: float | None,
+    verdict: Verdict,
+    figures: dict[str, float | None],
+) -> Checked:
+    return Checked(
+        name=f"{expected.name}: {what}",
+        expected=claim,
+        ours=ours,
+        difference=difference,
+        tolerance=expected.tolerance,
+        verdict=verdict,
+        source=expected.source,
+        figures=figures,
+    )
+
+
+def _name(value: Value) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"

@@ -1,0 +1,87 @@
+"""What a finished experiment was made of: versions, hashes, seeds, times. No machine's paths."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+from sottovoce.experiments.description import Experiment
+from sottovoce.experiments.naming import without_paths
+from sottovoce.experiments.store import About
+
+PACKAGES = ("sottovoce", "numpy", "scipy", "pyarrow", "ir_measures", "onnxruntime")
+SEEDED = (
+    "All of this was drawn from the seeds above, so that it can be repeated: nothing here protects "
+    "anybody. For real texts leave the seed out."
+)
+
+
+def manifest(
+    experiment: Experiment,
+    cells: Sequence[About],
+    *,
+    done_before: int,
+    started: datetime,
+    finished: datetime,
+) -> dict[str, Any]:
+    """All that the report says of where its numbers come from.
+
+    ``seconds`` are those that the cells took, whichever run did them; ``wall_seconds`` are those of
+    the run that did the last of them.
+    """
+    by_kind: dict[str, float] = {}
+    for cell in cells:
+        by_kind[cell.job] = by_kind.get(cell.job, 0.0) + cell.seconds
+    said = {
+        "name": experiment.name,
+        "description": experiment.description,
+        "notes": experiment.notes,
+        "seeds": experiment.seeds,
+        "seeded": True,
+        "warning": SEEDED,
+        "versions": versions(),
+        "facts": gathered(cell.facts for cell in cells),
+        "cells": len(cells),
+        "done_before": done_before,
+        "seconds": round(sum(by_kind.values()), 3),
+        "seconds_by_kind": {kind: round(seconds, 3) for kind, seconds in by_kind.items()},
+        "wall_seconds": round((finished - started).total_seconds(), 3),
+        "started": started.isoformat(timespec="seconds"),
+        "finished": finished.isoformat(timespec="seconds"),
+        "experiment": asdict(experiment),
+    }
+    without: dict[str, Any] = without_paths(said)
+    return without
+
+
+def now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(UTC)
+
+
+def versions() -> dict[str, str]:
+    """The versions of what computes; packages that are not here are left out."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def gathered(facts: Iterable[dict[str, Any]]) -> dict[str, list[Any]]:
+    """The distinct values of each fact, in the order in which cells gave them."""
+    found: dict[str, dict[str, Any]] = {}
+    encoders: dict[str, str] = {}
+    for each in facts:
+        encoders |= each.get("encoders", {})
+        for name, value in each.items():
+            found.setdefault(name, {}).setdefault(json.dumps(value, sort_keys=True), value)
+    said = {name: list(values.values()) for name, values in found.items()}
+    return {**said, "encoders": [encoders]} if encoders else said

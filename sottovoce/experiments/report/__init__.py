@@ -1,0 +1,1 @@
+"""The report on a finished experiment: tables, figures, one page."""

@@ -1,0 +1,114 @@
+"""What the jobs of a process share: each collection, engine, space, log, … loaded once."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from sottovoce.collections import Collection, load_collection, read_strings
+from sottovoce.encoders import Encoder
+from sottovoce.encoders.pool import Pool
+from sottovoce.encoders.store import Progress
+from sottovoce.engines.base import LocalEngine
+from sottovoce.engines.choose import choose_engine
+from sottovoce.errors import UsageError
+from sottovoce.evaluation.downstream.data import Task, read_task
+from sottovoce.evaluation.private import judged
+from sottovoce.experiments.description import Texts
+from sottovoce.mechanisms import Mechanism, mechanism, parse
+from sottovoce.privacy.query_log import QueryLog, read_log
+from sottovoce.privacy.sampling import sample_words
+from sottovoce.spaces.sources import resolve
+from sottovoce.spaces.space import WordSpace
+from sottovoce.spaces.vocabularies import choose_output
+from sottovoce.types import Float32Array, IntArray
+
+MECHANISMS_KEPT = 8
+TASKS_KEPT = 2
+
+
+class Shelf:
+    """Everything that a job names, loaded when it is first asked for, and kept."""
+
+    def __init__(self) -> None:
+        self.collection = lru_cache(None)(_collection)
+        self.engine = lru_cache(None)(self._engine)
+        self.space = lru_cache(None)(_space)
+        self.sample = lru_cache(None)(self._sample)
+        self.pool = lru_cache(None)(_pool)
+        self.log = lru_cache(None)(_Log)
+        self.task = lru_cache(TASKS_KEPT)(_task)
+        self.mechanism = lru_cache(MECHANISMS_KEPT)(self._mechanism)
+
+    def queries(self, collection: str) -> dict[str, str]:
+        """The judged queries of a collection by id, in its order."""
+        return judged(self.collection(collection))
+
+    def _engine(self, collection: str, spec: str) -> LocalEngine:
+        engine = choose_engine(spec, self.collection(collection).documents)
+        if not isinstance(engine, LocalEngine):
+            raise UsageError(
+                "an experiment searches documents on this machine: name bm25, tfidf or dense"
+            )
+        return engine
+
+    def _sample(self, space: str | None, output_vocabulary: str, count: int) -> IntArray:
+        """Words of all kinds, always the same ones."""
+        return sample_words(self.space(space, output_vocabulary), count)
+
+    def _mechanism(
+        self, spec: str, epsilon: float | None, texts: Texts, collection: str | None = None
+    ) -> Mechanism:
+        """The mechanism of a spec; one that asks an engine gets BM25 over the collection."""
+        settings: dict[str, Any] = {} if epsilon is None else {"epsilon": epsilon}
+        wanted = parse(spec, **settings)[0].resources()
+        return mechanism(
+            spec,
+            space=self.space(texts.space, texts.output_vocabulary) if "space" in wanted else None,
+            engine=self.engine(collection, "bm25") if collection and "engine" in wanted else None,
+            pool=self.pool(texts.pool, texts.encoder) if texts.pool and "pool" in wanted else None,
+            **settings,
+        )
+
+
+def _collection(name: str) -> Collection:
+    return load_collection(name)
+
+
+def _space(name: str | None, output_vocabulary: str) -> WordSpace:
+    space = resolve(name)
+    if output_vocabulary == "all":
+        return space
+    return space.with_output(choose_output(space, output_vocabulary))
+
+
+def _pool(source: str, encoder: str) -> Pool:
+    return Pool(read_strings(source), encoder, name=plain(source), source=source)
+
+
+class _Log(QueryLog):
+    """A log whose vectors are looked for once: finding them takes a hash of all queries."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__(read_log(file))
+        self._found: dict[str, Float32Array] = {}
+
+    def vectors(self, encoder: Encoder, progress: Progress | None = None) -> Float32Array:
+        """The vectors of all queries, mapped from disk."""
+        if encoder.name not in self._found:
+            self._found[encoder.name] = super().vectors(encoder, progress)
+        return self._found[encoder.name]
+
+
+def _task(file: str, limit: int | None) -> Task:
+    task = read_task(file)
+    return task if limit is None else task.sample(limit)
+
+
+def plain(name: str) -> str:
+    """A name as tables show it: of a path the last part alone, whoever's machine it was on."""
+    kind, colon, rest = name.partition(":")
+    if colon and Path(rest).is_absolute():
+        return f"{kind}:{Path(rest).name}"
+    return Path(name).name if Path(name).is_absolute() else name

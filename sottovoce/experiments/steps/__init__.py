@@ -1,0 +1,1 @@
+"""What jobs compute, one file a kind of job."""

@@ -1,0 +1,609 @@
+"""The service in this process: each address, on the demo collection and the real word space."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from sottovoce import Obfuscator, mechanism
+from sottovoce.paths import cache_folder
+
+pytest.importorskip("fastapi")
+
+from starlette.testclient import TestClient
+
+from sottovoce.app import measured
+from sottovoce.app.queueing import FullError, Lane
+from sottovoce.app.sanitising import changes
+from sottovoce.app.schemas import ObfuscateBody
+from sottovoce.app.service import create_app
+from sottovoce.app.settings import Settings
+from sottovoce.engines.base import EngineError
+from sottovoce.errors import UsageError
+from sottovoce.ledger import Ledger
+from sottovoce.mechanisms import names
+from sottovoce.sanitizing import Sanitizer
+
+QUERY = "treatment for skin cancer"
+SETTINGS = Settings(reranker="light", token="0123456789abcdef-token")
+
+
+def as_user(app: Any, settings: Settings = SETTINGS) -> TestClient:
+    return TestClient(
+        app,
+        base_url=f"http://127.0.0.1:{settings.port}",
+        headers={"X-Sottovoce-Token": settings.token},
+    )
+
+
+@pytest.fixture(scope="module")
+def loaded(default_space: Any) -> Iterator[Any]:
+    """One app for all tests: its ledger and history are wherever $SOTTOVOCE_HOME says then."""
+    with as_user(create_app(SETTINGS)) as client:
+        while client.get("/health").json()["status"] == "loading":
+            time.sleep(0.05)
+        yield client
+
+
+@pytest.fixture
+def client(loaded: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TestClient:
+    home = tmp_path / "home"
+    home.mkdir()
+    for name in ("spaces", "embeddings", "strong", "wordnet"):
+        if (cache_folder() / name).exists():
+            (home / name).symlink_to(cache_folder() / name)
+    monkeypatch.setenv("SOTTOVOCE_HOME", str(home))
+    service = loaded.app.state.service  # type: ignore[attr-defined]
+    monkeypatch.setattr(service.history, "file", home / "history.json")
+    return loaded
+
+
+def events(client: TestClient, path: str, body: Any) -> list[dict[str, Any]]:
+    answer = client.post(path, json=body, headers={"Accept": "application/x-ndjson"})
+    assert answer.status_code == 200
+    return [json.loads(line) for line in answer.text.splitlines()]
+
+
+def test_health_says_what_is_loaded(client):
+    told = client.get("/health").json()
+    assert (told["status"], told["problems"]) == ("ready", [])
+    assert (told["collection"], told["engine"], told["reranker"]) == ("demo", "bm25", "light")
+    assert told["remote"] is False
+    assert told["log"] > 500
+
+
+def test_obfuscate_answers_the_line_of_the_command(client, default_space):
+    body = {"text": QUERY, "mechanism": "cmp", "epsilon": 8, "n": 4, "release": "once", "seed": 3}
+    answer = client.post("/v1/obfuscate", json=body)
+    cmp = mechanism("cmp", space=default_space, epsilon=8)
+    (own,) = Obfuscator(cmp, n=4, release="once", rng=3).obfuscate([QUERY])
+    assert answer.status_code == 200
+    assert answer.json() == own.to_dict()
+    assert answer.json()["seeded"] is True
+
+
+def test_obfuscate_without_a_seed_is_secure(client):
+    body = {"text": QUERY, "n": 3}
+    first, second = (client.post("/v1/obfuscate", json=body).json() for _ in range(2))
+    assert first["seeded"] is False
+    assert first["variants"] != second["variants"]
+    assert len(first["variants"]) == 3
+
+
+def test_parameters_of_a_mechanism_are_taken(client):
+    body = {"text": QUERY, "mechanism": "vickrey-cmp", "epsilon": 12.5, "set": {"t": 0.5}}
+    assert client.post("/v1/obfuscate", json=body).json()["mechanism"] == (
+        "vickrey-cmp:epsilon=12.5,t=0.5"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("obfuscate", {"text": "secretword", "n": 0}),
+        ("obfuscate", {"text": "secretword", "epsilon": -1}),
+        ("obfuscate", {"text": "secretword", "mechanism": "secretword"}),
+        ("obfuscate", {"text": "secretword", "set": {"secretword": "secretword"}}),
+        ("obfuscate", {"text": "secretword", "set": {"t": [["secretword"]]}}),
+        ("obfuscate", {"text": "secretword", "secretword": 1}),
+        ("obfuscate", {"text": ["secretword"]}),
+        ("obfuscate", {"text": "secretword", "release": "secretword"}),
+        ("obfuscate", {"text": "secretword", "mechanism": "santext", "release": "once"}),
+        ("obfuscate", {"text": "secretword" * 1000, "n": 100}),
+        ("obfuscate", ["secretword"]),
+        ("search", {"query": "  "}),
+        ("search", {"query": "secretword", "voice": "secretword"}),
+        ("search", {"query": "secretword", "voice": "whisper", "epsilon": 3}),
+        ("risk", {"query": "secretword"}),
+        ("sanitize", {"csv": "secretword,b\n1,2\n", "column": "nothere"}),
+        ("sanitize", {"csv": 'text\n"secretword\n', "column": "text"}),
+        ("sanitize", {"texts": ["secretword"], "csv": "secretword"}),
+    ],
+)
+def test_wrong_requests_get_a_sentence_that_repeats_nothing(client, path, body):
+    answer = client.post(f"/v1/{path}", json=body)
+    assert answer.status_code == 422
+    assert set(answer.json()) == {"error", "kind"}
+    assert len(answer.json()["error"]) > 10
+    assert "secretword" not in answer.text
+
+
+def test_what_is_no_json_is_not_repeated(client):
+    for data in (b'{"text": "secretword', b"\xff\xfe", b"[" * 100_000, b'{"text": NaN}'):
+        answer = client.post("/v1/obfuscate", content=data)
+        assert answer.status_code in (400, 422)
+        assert "secretword" not in answer.text
+
+
+def test_mechanisms_come_with_guarantee_paper_and_verdict(client):
+    found = {each["name"]: each for each in client.get("/v1/mechanisms").json()["mechanisms"]}
+    assert set(found) == set(names())
+    for each in found.values():
+        assert each["summary"]
+        assert each["paper"]
+        assert each["audit"]["verdict"] in (
+            *("REFUTED", "CONSISTENT", "NOT REFUTED", "NO CLAIM", "NOT AUDITED"),
+        )
+        assert each["audit"]["by"].startswith("sottovoce audit")
+    assert found["cmp"]["warning"] is None
+    assert found["cmp"]["audit"]["verdict"] == "NOT REFUTED"
+    assert found["aea"]["guarantee"]["notion"] == "none"
+    assert "promises nothing" in found["aea"]["warning"]
+    assert found["wbb"]["audit"]["verdict"] == "REFUTED"
+    assert "counterexample" in found["wbb"]["warning"]
+
+
+def test_search_answers_what_the_command_does_and_what_is_left(client):
+    client.put("/v1/ledger/budget", json={"per_text": 25, "total": None})
+    found = client.post("/v1/search", json={"query": QUERY, "voice": "murmur", "top": 3}).json()
+    assert found["query"] == QUERY
+    assert (found["mechanism"], found["release"]) == ("cmp:epsilon=10", "once")
+    assert len(found["sent"]) == 20
+    assert [hit["rank"] for hit in found["hits"]] == [1, 2, 3]
+    assert (found["spent"], found["left"]) == (10.0, 15.0)
+    assert found["words"] == 4
+    assert Ledger.open().spent()[0].nats == 10
+
+
+def test_a_stream_tells_each_step_and_ends_with_the_result(client):
+    told = events(client, "/v1/search", {"query": QUERY, "measure": True, "n": 3})
+    steps = [each["step"] for each in told]
+    assert list(dict.fromkeys(steps)) == [
+        *("obfuscating", "sending", "reranking", "measuring", "done"),
+    ]
+    assert {"step": "sending", "done": 3, "of": 3} in told
+    assert len(told[-1]["result"]["sent"]) == 3
+    assert told[-1]["result"]["risk"]["words"]["of"] == 4
+
+
+def test_a_preview_is_counted_at_once_and_sent_as_it_is_without_further_cost(client):
+    drawn = client.post("/v1/preview", json={"query": QUERY, "voice": "whisper"}).json()
+    assert (drawn["spent"], len(drawn["variants"])) == (5.0, 20)
+    assert Ledger.open().spent()[0].nats == 5
+    body = {"query": QUERY, "voice": "whisper", "preview": drawn["preview"]}
+    found = client.post("/v1/search", json=body).json()
+    assert found["sent"] == list(dict.fromkeys(drawn["variants"]))
+    assert found["spent"] == 5.0
+    assert Ledger.open().spent()[0].nats == 5
+    again = client.post("/v1/preview", json={"query": QUERY, "voice": "whisper"}).json()
+    assert again["variants"] != drawn["variants"]
+    assert Ledger.open().spent()[0].nats == 10
+
+
+def test_a_preview_is_good_for_its_own_query_and_settings_only(client):
+    drawn = client.post("/v1/preview", json={"query": QUERY, "voice": "whisper"}).json()
+    for other in (
+        {"query": "divorce lawyer", "voice": "whisper"},
+        {"query": QUERY, "voice": "murmur"},
+        {"query": QUERY, "epsilon": 5.0, "n": 19},
+    ):
+        answer = client.post("/v1/search", json={**other, "preview": drawn["preview"]})
+        assert (answer.status_code, answer.json()["kind"]) == (409, "preview")
+    answer = client.post("/v1/search", json={"query": QUERY, "preview": "unknown"})
+    assert (answer.status_code, answer.json()["kind"]) == (404, "preview")
+    assert Ledger.open().spent()[0].nats == 5
+
+
+def test_previews_expire_and_are_bounded(client, monkeypatch):
+    previews = client.app.state.service.previews
+    monkeypatch.setattr(previews, "most", 2)
+    ids = [
+        client.post("/v1/preview", json={"query": QUERY, "n": 2}).json()["preview"]
+        for _ in range(3)
+    ]
+    assert len(previews) == 2
+    body = {"query": QUERY, "n": 2, "top": 1}
+    statuses = [client.post("/v1/search", json={**body, "preview": each}) for each in ids]
+    assert [each.status_code for each in statuses] == [404, 200, 200]
+    later = time.monotonic() + previews.lifetime + 1
+    monkeypatch.setattr(previews, "_clock", lambda: later)
+    assert client.post("/v1/search", json={**body, "preview": ids[2]}).status_code == 404
+
+
+def test_remembered_variants_are_sent_again_for_nothing(client):
+    body = {"query": QUERY, "release": "remembered", "n": 4}
+    first, second = (client.post("/v1/search", json=body).json() for _ in range(2))
+    assert first["sent"] == second["sent"]
+    assert (first["recalled"], second["recalled"]) == (False, True)
+    drawn = client.post("/v1/preview", json=body).json()
+    assert (drawn["recalled"], drawn["spent"]) == (True, 0.0)
+    assert Ledger.open().spent()[0].nats == first["spent"]
+
+
+def test_a_spent_budget_refuses_and_says_what_is_left(client):
+    client.put("/v1/ledger/budget", json={"per_text": 12, "total": None})
+    assert client.post("/v1/preview", json={"query": QUERY}).status_code == 200
+    for path in ("search", "preview"):
+        answer = client.post(f"/v1/{path}", json={"query": QUERY})
+        assert answer.status_code == 409
+        assert answer.json()["kind"] == "budget"
+        assert (answer.json()["cost"], answer.json()["left"]) == (10.0, 2.0)
+        assert "skin" not in answer.text
+    assert events(client, "/v1/search", {"query": QUERY})[-1]["kind"] == "budget"
+
+
+def test_an_engine_that_is_down_is_said_so_and_the_release_stays_counted(client, monkeypatch):
+    engine = client.app.state.service.bench.engine()
+
+    def down(queries: Any, depth: int) -> Any:
+        raise EngineError("the server does not answer")
+
+    monkeypatch.setattr(engine, "search", down)
+    answer = client.post("/v1/search", json={"query": QUERY})
+    assert (answer.status_code, answer.json()["kind"]) == (502, "engine")
+    assert "is counted" in answer.json()["error"]
+    failed = events(client, "/v1/search", {"query": QUERY})[-1]
+    assert (failed["step"], failed["status"]) == ("failed", 502)
+    assert Ledger.open().spent()[0].nats == 20
+
+
+def test_an_unforeseen_error_gives_its_kind_and_nothing_else(client, monkeypatch, capsys, caplog):
+    bench = client.app.state.service.bench
+
+    def broken(*_: Any) -> Any:
+        raise RuntimeError(f"while working on {QUERY}")
+
+    monkeypatch.setattr(bench, "choice", broken)
+    monkeypatch.setattr(bench, "mechanism", broken)
+    for path, body in (
+        ("search", {"query": QUERY}),
+        ("preview", {"query": QUERY}),
+        ("obfuscate", {"text": QUERY}),
+        ("sanitize", {"texts": [QUERY]}),
+    ):
+        answer = client.post(f"/v1/{path}", json=body)
+        assert answer.status_code == 500
+        assert "RuntimeError" in answer.json()["error"]
+        assert "skin" not in answer.text
+    shown = capsys.readouterr()
+    assert "skin" not in shown.out + shown.err + caplog.text
+
+
+def test_the_risk_of_a_query_is_measured_on_its_own_variants(client):
+    told = client.post(
+        "/v1/risk",
+        json={
+            "query": QUERY,
+            "variants": [QUERY] * 5,
+            "mechanism": "cmp",
+            "epsilon": 10,
+            "release": "independent",
+        },
+    ).json()
+    assert told["query"]["rank"] == 1
+    assert told["query"]["log"] > 500
+    assert (told["words"]["recovered"], told["words"]["of"]) == (4, 4)
+    assert "at the first guess" in told["sentence"]
+    assert "reads 4 of its 4 words" in told["sentence"]
+
+
+def test_the_risk_of_unrelated_variants_is_small(client):
+    body = {"query": QUERY, "variants": ["football world cup final"] * 3, "mechanism": "cmp"}
+    told = client.post("/v1/risk", json={**body, "release": "independent"}).json()
+    assert told["query"]["rank"] > 10
+    assert told["words"]["recovered"] == 0
+
+
+def test_the_risk_of_a_preview_needs_no_variants(client):
+    drawn = client.post("/v1/preview", json={"query": QUERY, "n": 2}).json()
+    body = {"query": QUERY, "n": 2, "preview": drawn["preview"]}
+    assert client.post("/v1/risk", json=body).json()["words"]["of"] == 4
+    other = client.post("/v1/risk", json={**body, "query": "divorce lawyer"})
+    assert other.status_code == 409
+
+
+def test_a_mechanism_without_words_says_that_they_were_not_measured(client):
+    body = {"query": QUERY, "variants": ["football"], "mechanism": "comet-cmp"}
+    told = client.post("/v1/risk", json=body).json()
+    assert told["words"] is None
+    assert "not measured" in told["sentence"]
+
+
+def test_sanitized_texts_say_where_they_changed(client):
+    texts = ["The treatment, for skin cancer!", "", "divorce lawyer"]
+    told = client.post("/v1/sanitize", json={"texts": texts, "epsilon": 3, "seed": 1}).json()
+    assert [row["original"] for row in told["rows"]] == texts
+    assert told["csv"] is None
+    assert told["report"]["rows"] == 3
+    assert told["report"]["seeded"] is True
+    assert told["report"]["words"]["changed"] == sum(len(row["changed"]) for row in told["rows"])
+    first = told["rows"][0]
+    assert first["sanitised"].endswith("!")
+    for (start, end), (was_start, was_end) in zip(
+        first["changed"], first["changed_from"], strict=True
+    ):
+        assert first["sanitised"][start:end] != first["original"][was_start:was_end]
+
+
+def test_a_csv_file_keeps_everything_but_its_column(client):
+    table = 'id,text,note\r\n1,"skin, cancer ""x""",keep me\r\n2,divorce lawyer,\r\n'
+    body = {"csv": table, "column": "text", "epsilon": 1, "seed": 1, "originals": False}
+    told = client.post("/v1/sanitize", json=body).json()
+    lines = told["csv"].split("\r\n")
+    assert lines[0] == "id,text,note"
+    assert lines[1].startswith('1,"')
+    assert lines[1].endswith(",keep me")
+    assert lines[2].startswith("2,")
+    assert told["csv"] != table
+    assert all("original" not in row for row in told["rows"])
+    assert len(told["rows"]) == 2
+
+
+def test_sanitising_streams_its_progress(client):
+    told = events(client, "/v1/sanitize", {"texts": ["skin cancer"] * 600})
+    assert told[0] == {"step": "sanitising", "done": 256, "of": 600}
+    assert len(told[-1]["result"]["rows"]) == 600
+
+
+def test_a_seed_gives_what_the_library_gives_however_the_rows_are_cut(client, default_space):
+    texts = [f"skin cancer {number}" for number in range(600)]
+    told = client.post("/v1/sanitize", json={"texts": texts, "seed": 4}).json()
+    cmp = mechanism("cmp", space=default_space)
+    whole, _ = Sanitizer(Obfuscator(cmp, rng=4), ("text",)).texts("text", texts, 0)
+    assert [row["sanitised"] for row in told["rows"]] == whole
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "marked"),
+    [
+        ("a b c", "a x c", [[2, 3]]),
+        ("Skin cancer!", "skin tumour!", [[5, 11]]),
+        ("(skin)", "(oily)", [[1, 5]]),
+        ("a b", "whole other text", [[0, 5], [6, 11], [12, 16]]),
+        ("!!", "??", [[0, 2]]),
+        ("", "", []),
+    ],
+)
+def test_changes_are_marked_word_by_word_without_punctuation(old, new, marked):
+    assert changes(old, new)[1] == marked
+
+
+def test_the_ledger_shows_records_to_the_token_only(client):
+    client.post("/v1/search", json={"query": QUERY, "n": 2})
+    told = client.get("/v1/ledger").json()
+    assert told["spent"][0]["nats"] == 10
+    assert "nats" in told["spent"][0]["sentence"]
+    assert len(told["records"]) == 1
+    stranger = client.get("/v1/ledger", headers={"X-Sottovoce-Token": ""}).json()
+    assert stranger["records"] is None
+    assert stranger["spent"] == told["spent"]
+    assert "skin" not in json.dumps(told)
+
+
+def test_an_empty_ledger_is_not_made_by_looking(client, tmp_path):
+    assert client.get("/v1/ledger").json()["spent"] == []
+    assert not (tmp_path / "home" / "ledger").exists()
+
+
+def test_history_is_off_private_and_wiped(client, tmp_path):
+    file = tmp_path / "home" / "history.json"
+    client.post("/v1/search", json={"query": QUERY, "n": 2})
+    assert client.get("/v1/history").json() == {"on": False, "searches": []}
+    assert not file.exists()
+    client.put("/v1/history", json={"on": True})
+    client.post("/v1/search", json={"query": QUERY, "n": 2})
+    client.post("/v1/search", json={"query": "divorce lawyer", "n": 2})
+    shown = client.get("/v1/history").json()
+    assert [each["query"] for each in shown["searches"]] == ["divorce lawyer", QUERY]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert client.request("DELETE", "/v1/history").json() == {"on": True, "searches": []}
+    assert "divorce" not in file.read_text()
+    client.post("/v1/search", json={"query": QUERY, "n": 2})
+    assert client.put("/v1/history", json={"on": False}).json()["searches"] == []
+    assert not file.exists()
+
+
+def summary(client: TestClient, **changed: Any) -> dict[str, Any]:
+    setting = {
+        "mechanism": "cmp",
+        "spec": "cmp:epsilon=10",
+        "epsilon": 10.0,
+        "release": "once",
+        "n": 20,
+        "nDCG@10": {"value": 0.32, "low": 0.25, "high": 0.4},
+        "lazy": {"value": 0.05, "low": 0.0, "high": 0.12, "by": "light"},
+        "words": {"value": 0.0625, "low": 0.03, "high": 0.1, "by": "cell"},
+    }
+    return {
+        "collection": "demo",
+        "fingerprint": client.app.state.service.bench.engine().fingerprint,  # type: ignore[attr-defined]
+        "made": "2026-01-02T03:04:05+00:00",
+        "queries": 65,
+        "log": 524,
+        "engine": "bm25",
+        "reranker": "light",
+        "depth": 10,
+        "baseline": {"nDCG@10": 0.64},
+        "settings": [setting],
+        **changed,
+    }
+
+
+def keep(home: Path, found: dict[str, Any]) -> None:
+    from sottovoce.experiments.summary import remember
+
+    remember([found])
+
+
+def test_voices_show_what_was_measured_of_exactly_their_setting(client, tmp_path, monkeypatch):
+    monkeypatch.setattr(measured, "packaged", tuple)
+    keep(tmp_path, summary(client))
+    told = client.get("/v1/voices").json()
+    assert told["default"] == "murmur"
+    assert [each["id"] for each in told["voices"]] == [
+        *("whisper", "murmur", "speak-low", "normal-voice"),
+    ]
+    assert "2026-01-02" in told["measured"]["sentence"]
+    whisper, murmur = told["voices"][:2]
+    assert murmur["sentences"] == {
+        "query": "An attacker with this log of 524 queries would name your query at the first "
+        "guess in 5 of 100 cases (0–12).",
+        "words": "The strongest attack we know (cell) recovers 1 word in 16 (3–10 of 100).",
+        "utility": "You find 50% of what you would find without privacy (nDCG@10).",
+    }
+    assert murmur["risk"]["words"]["value"] == 0.0625
+    assert murmur["cost"] == 10.0
+    assert whisper["sentences"] == {"query": None, "words": None, "utility": None}
+    assert "experiment run" in whisper["not_measured"]
+    points = client.get("/v1/plane").json()["points"]
+    assert [each["spec"] for each in points] == ["cmp:epsilon=10"]
+    assert "1 word in 16" in points[0]["tooltip"]
+    described = client.post("/v1/setting", json={"epsilon": 10.0}).json()
+    assert described["risk"] == murmur["risk"]
+    for other in ({"epsilon": 10.5}, {"epsilon": 10.0, "n": 19}, {"release": "independent"}):
+        assert client.post("/v1/setting", json=other).json()["utility"] is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"fingerprint": "0" * 64}, {"engine": "tfidf"}, {"reranker": "strong"}, {"depth": 100}],
+)
+def test_figures_of_another_collection_engine_or_reranker_are_never_shown(
+    client, tmp_path, monkeypatch, other
+):
+    monkeypatch.setattr(measured, "packaged", lambda: (summary(client, **other),))
+    keep(tmp_path, summary(client, **other))
+    told = client.get("/v1/voices").json()
+    assert told["measured"] is None
+    assert all(each["utility"] is None for each in told["voices"])
+    assert client.get("/v1/plane").json()["points"] == []
+    assert "experiment run" in told["not_measured"]
+
+
+def test_a_setting_without_a_promise_says_so(client):
+    told = client.post("/v1/setting", json={"mechanism": "wbb"}).json()
+    assert "promises nothing" in told["warning"]
+    assert "counterexample" in told["warning"]
+    assert told["cost"] is None
+
+
+def test_the_documentation_is_one_page_without_scripts(client):
+    page = client.get("/docs").text
+    assert "<script" not in page
+    assert "http" not in page.replace("openapi.json", "").split("<main>")[0]
+    for path in client.get("/openapi.json").json()["paths"]:
+        assert path in page
+    assert client.get("/docs.css").headers["content-type"].startswith("text/css")
+
+
+def test_the_page_is_served_and_nothing_beside_it(client):
+    assert client.get("/").headers["content-type"].startswith("text/html")
+    for name in ("..%2fservice.py", "service.py", "%2e%2e", "nothing.js", "."):
+        answer = client.get(f"/static/{name}")
+        assert answer.status_code == 404
+        assert "create_app" not in answer.text
+
+
+def test_a_missing_space_is_said_with_what_to_run_and_heals(tmp_path, monkeypatch, default_space):
+    monkeypatch.setenv("SOTTOVOCE_HOME", str(tmp_path))
+    with as_user(create_app(SETTINGS)) as client:
+        while (told := client.get("/health").json())["status"] == "loading":
+            time.sleep(0.05)
+        assert told["status"] == "incomplete"
+        assert "sottovoce spaces add" in told["problems"][0]
+        assert client.get("/").status_code == 200
+        assert len(client.get("/v1/mechanisms").json()["mechanisms"]) == len(names())
+        answer = client.post("/v1/search", json={"query": QUERY})
+        assert (answer.status_code, answer.json()["kind"]) == (503, "setup")
+        assert "sottovoce spaces add" in answer.json()["error"]
+        monkeypatch.delenv("SOTTOVOCE_HOME")
+        assert client.get("/health").json()["status"] == "ready"
+
+
+def test_a_full_lane_refuses_at_once_and_goes_on_later():
+    lane = Lane("work", threads=1, waiting=1, timeout=5)
+    started, go = Event(), Event()
+
+    def wait() -> None:
+        started.set()
+        go.wait(5)
+
+    lane.submit(wait)
+    started.wait(5)
+    queued = lane.submit(lambda: "second")
+    with pytest.raises(FullError, match="nothing was done"):
+        lane.submit(lambda: "third")
+    go.set()
+    assert queued.result(5) == "second"
+    lane.close()
+
+
+def gathered(service: Any, bodies: list[Any]) -> list[Any]:
+    """What requests get that wait at the same time: the threads are held until all do."""
+
+    async def ask() -> list[Any]:
+        go = Event()
+        holding = [service.quick.submit(go.wait) for _ in service.quick._threads]
+        waiting = [asyncio.create_task(service.batches.obfuscate(each)) for each in bodies]
+        await asyncio.sleep(0.05)
+        assert service.batches._count == len(bodies)
+        go.set()
+        assert all(each.result(5) for each in holding)
+        return await asyncio.gather(*waiting, return_exceptions=True)
+
+    return asyncio.run(ask())
+
+
+TEXTS = ["skin cancer", "a", "", "divorce lawyer fees", "unknownwordxyz cancer"]
+
+
+@pytest.mark.parametrize("name", ["cmp", "mahalanobis", "santext", "comet-cmp"])
+def test_requests_that_wait_together_get_what_each_would_have_got_alone(client, name):
+    service = client.app.state.service
+    bodies = [
+        ObfuscateBody(text=text, mechanism=name, n=3, seed=seed) for seed, text in enumerate(TEXTS)
+    ]
+    built = service.bench.mechanism(name, {})
+    for seed, (text, got) in enumerate(zip(TEXTS, gathered(service, bodies), strict=True)):
+        (alone,) = Obfuscator(built, n=3, rng=seed).obfuscate([text])
+        assert got == alone
+
+
+def test_requests_that_differ_are_not_mixed(client):
+    """One differs in mechanism, epsilon, parameter, number, release or seed; one cannot be done."""
+    service = client.app.state.service
+    plain = {"text": "skin cancer", "mechanism": "vickrey-cmp", "n": 3, "seed": 1}
+    others = (
+        *({}, {"mechanism": "cmp"}, {"epsilon": 5.0}, {"set": {"t": 0.5}}, {"n": 4}),
+        *({"release": "once"}, {"seed": None}, {"seed": 2}, {"mechanism": "nothing"}),
+    )
+    got = gathered(service, [ObfuscateBody(**{**plain, **other}) for other in others])
+    for other, result in zip(others[:-1], got, strict=False):
+        body = ObfuscateBody(**{**plain, **other})
+        settings = {**body.set} | ({} if body.epsilon is None else {"epsilon": body.epsilon})
+        built = service.bench.mechanism(body.mechanism, settings)
+        (alone,) = Obfuscator(built, n=body.n, release=body.release, rng=body.seed).obfuscate(
+            [body.text]
+        )
+        assert (result.mechanism, len(result.variants)) == (alone.mechanism, body.n)
+        assert result.seeded == (body.seed is not None)
+        assert (result == alone) == (body.seed is not None)
+    assert isinstance(got[-1], UsageError)

@@ -1,0 +1,259 @@
+"""kill -9 at any moment, and run again: the tables of an undisturbed run, to the byte."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="pip install 'sottovoce[experiments]'")
+
+TABLES = [f"{name}.{end}" for name in ("results", "words", "tasks") for end in ("parquet", "csv")]
+
+# One process for each step at which it is killed: before and after every call that changes
+# something on disk. A run is killed there, then gone on with by another one.
+EVERY_STEP = """
+import os, signal, sys
+from functools import partial
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from frail_workshop import FrailWorkshop, frail_plan
+from sottovoce.experiments.assembling import assemble
+from sottovoce.experiments.running import here, staged, work_through
+from sottovoce.experiments.store import Store
+from sottovoce.sanitizing import work
+
+steps = 0
+
+def step():
+    global steps
+    if steps == last:
+        os.kill(os.getpid(), signal.SIGKILL)
+    steps += 1
+
+def around(function):
+    def call(*arguments, **options):
+        step()
+        result = function(*arguments, **options)
+        step()
+        return result
+    return call
+
+def torn(file, data):
+    half = len(data) // 2
+    os.write(file.fileno(), data[:half])
+    step()
+    os.write(file.fileno(), data[half:])
+
+def run(folder):
+    store, workshop = Store(folder), FrailWorkshop(folder)
+    cells = staged(workshop, frail_plan("a", epsilons=(1.0,), seeds=(0,)))
+    with store.alone():
+        work_through(store, cells, partial(here, workshop))
+        assemble(store, [cell for stage in cells for cell in stage])
+
+# A killed process loses nothing that it gave to the system; waiting for the disk is for power cuts.
+os.fsync = lambda _: None
+run(Path(sys.argv[1]) / "whole")
+last = 0
+while True:
+    folder = Path(sys.argv[1]) / str(last)
+    child = os.fork()
+    if not child:
+        for name in ("open", "mkdir", "fsync", "replace", "unlink", "chmod"):
+            setattr(os, name, around(getattr(os, name)))
+        work._write = torn
+        run(folder)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    if os.WIFEXITED(status):
+        assert os.WEXITSTATUS(status) == 0
+        break
+    again = os.fork()
+    if not again:
+        run(folder)
+        os._exit(0)
+    assert os.waitpid(again, 0)[1] == 0
+    last += 1
+print(last)
+"""
+
+
+def tables(folder):
+    return {name: (folder / name).read_bytes() for name in TABLES}
+
+
+def files(folder):
+    return sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
+
+
+def test_a_run_killed_at_any_step_is_made_whole(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", EVERY_STEP, str(tmp_path), str(Path(__file__).parent)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    points = int(done.stdout)
+    assert points > 60, "the child was killed at too few points to tell anything"
+    whole = tmp_path / "whole"
+    for point in range(points):
+        assert tables(tmp_path / str(point)) == tables(whole)
+        assert files(tmp_path / str(point)) == files(whole)
+
+
+DEMO = """
+name = "demo"
+[grid]
+collections = ["demo"]
+engines = ["bm25"]
+rerankers = ["light"]
+mechanisms = ["cmp"]
+epsilons = [5, 12.5]
+releases = ["independent", "once"]
+n = [3]
+[privacy]
+similarity = ["jaccard"]
+log = "demo"
+attacks = ["mode"]
+"""
+
+RUN = """
+import sys
+from pathlib import Path
+from sottovoce.experiments.reading import read_experiment
+from sottovoce.experiments.running import run_experiment
+
+if __name__ == "__main__":
+    file = Path(sys.argv[1])
+    run_experiment(read_experiment(file), sys.argv[2], file=file, workers=int(sys.argv[3]))
+"""
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory, default_space):
+    place = tmp_path_factory.mktemp("experiment")
+    (place / "demo.toml").write_text(DEMO)
+    (place / "run.py").write_text(RUN)
+
+    def call(folder, workers=1):
+        return subprocess.Popen(
+            [sys.executable, "run.py", "demo.toml", folder, str(workers)],
+            cwd=place,
+            env={**os.environ, "XDG_DATA_HOME": str(place / "data")},
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory, start):
+    folder = tmp_path_factory.mktemp("undisturbed") / "whole"
+    finish(start(folder))
+    return folder
+
+
+def finish(process):
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == 0, said
+
+
+def cells(folder):
+    return [file for part in ("variants", "cells") for file in (folder / part).glob("*.parquet")]
+
+
+def wait_for(number, folder, process):
+    """Until so many cells are done, and a little longer."""
+    while len(cells(folder)) < number:
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.005)
+    time.sleep(random.Random().random() * 0.3)
+
+
+def alive(session):
+    """The living processes of a session."""
+    return [number for number, fields in processes() if int(fields[3]) == session]
+
+
+def workers_of(parent):
+    """Its children that do cells; another one watches over shared resources."""
+    found = [number for number, fields in processes() if int(fields[1]) == parent]
+    return [each for each in found if b"resource_tracker" not in command(each)]
+
+
+def command(number):
+    return Path(f"/proc/{number}/cmdline").read_bytes()
+
+
+def processes():
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if fields[0] != "Z":
+                found.append((int(entry.name), fields))
+    return found
+
+
+def ended(session):
+    """Whether all processes of a session end soon."""
+    until = time.monotonic() + 60
+    while alive(session) and time.monotonic() < until:
+        time.sleep(0.05)
+    return not alive(session)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_two_kills_in_the_middle_change_nothing(tmp_path, start, undisturbed, workers):
+    folder = tmp_path / "killed"
+    for number in (2, 7):
+        process = start(folder, workers)
+        wait_for(number, folder, process)
+        process.kill()
+        process.communicate()
+        assert ended(process.pid), "workers must end with a killed parent"
+    there = {file: file.stat().st_mtime_ns for file in cells(folder)}
+    assert len(there) < 13, "the experiment was done before it was killed: make it larger"
+    finish(start(folder, workers))
+    assert tables(folder) == tables(undisturbed)
+    assert files(folder) == files(undisturbed)
+    assert all(file.stat().st_mtime_ns == stamp for file, stamp in there.items())
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_told_and_the_run_goes_on_later(tmp_path, start, undisturbed):
+    folder = tmp_path / "killed"
+    process = start(folder, 2)
+    wait_for(4, folder, process)
+    os.kill(workers_of(process.pid)[0], signal.SIGKILL)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert "a worker process died in the" in said
+    assert "of 13 cells are done and kept" in said
+    finish(start(folder))
+    assert tables(folder) == tables(undisturbed)
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_all_processes_and_keeps_what_is_done(tmp_path, start):
+    process = start(tmp_path, 2)
+    wait_for(4, tmp_path, process)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert said.count("KeyboardInterrupt") == 1, "workers say nothing"
+    assert ended(process.pid)
+    assert len(cells(tmp_path)) >= 4

@@ -1,0 +1,201 @@
+"""A real experiment on the demo collection: its manifest, and what the app is told of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="pip install 'sottovoce[experiments]'")
+pytest.importorskip("ir_measures", reason="pip install 'sottovoce[experiments]'")
+
+from sottovoce.collections import load_collection
+from sottovoce.engines.choose import choose_engine
+from sottovoce.errors import UsageError
+from sottovoce.evaluation.effectiveness import Measured
+from sottovoce.experiments.reading import read_experiment
+from sottovoce.experiments.results import Results, Setting
+from sottovoce.experiments.running import run_experiment
+from sottovoce.experiments.summary import last_summary, remember, summarise
+from sottovoce.mechanisms import parse
+from sottovoce.paths import experiments_folder
+from sottovoce.privacy.intervals import interval
+
+FILE = """
+name = "small"
+description = "A small one."
+notes = ["none"]
+[grid]
+collections = ["demo"]
+engines = ["bm25"]
+rerankers = ["light", "none"]
+epsilons = [5, 12.5]
+releases = ["once"]
+n = [3]
+[[mechanism]]
+spec = "vickrey-cmp:t=0.75"
+label = "V"
+[privacy]
+similarity = []
+log = "{log}"
+attacks = ["mode"]
+"""
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """Where the app's figures go in this test."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    return experiments_folder()
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    log = folder / "queries of people.txt"
+    log.write_text("skin cancer\nhow to divorce\nweather in rome\n")
+    (folder / "small.toml").write_text(FILE.replace("{log}", str(log)))
+    return folder / "small.toml"
+
+
+@pytest.fixture(scope="module")
+def results(file, tmp_path_factory, default_space):
+    folder = tmp_path_factory.mktemp("out") / "small"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("home")))
+        outcome = run_experiment(read_experiment(file), folder, file=file)
+        assert last_summary(demo().fingerprint, "bm25", "light") is not None
+    assert (outcome.cells, outcome.done_before, outcome.folder) == (10, 0, folder)
+    return Results(folder)
+
+
+def test_the_manifest_says_what_it_was_made_of(results, file):
+    said = results.manifest
+    assert (said["name"], said["description"], said["notes"]) == ("small", "A small one.", ["none"])
+    assert said["seeded"]
+    assert "nothing here protects anybody" in said["warning"]
+    assert {"sottovoce", "python", "numpy", "scipy", "pyarrow", "ir_measures"} <= set(
+        said["versions"]
+    )
+    assert said["facts"]["collection"][0]["documents"] == demo().fingerprint
+    assert said["facts"]["log"][0]["name"] == "queries of people.txt"
+    assert set(said["facts"]["encoders"][0]) == {"light"}
+    assert set(said["seconds_by_kind"]) == {"draw", "baseline", "search", "leak"}
+    assert said["seconds"] == pytest.approx(sum(said["seconds_by_kind"].values()), abs=0.01)
+    assert said["experiment"]["privacy"]["log"] == "queries of people.txt"
+    content = (results.folder / "manifest.json").read_text()
+    assert str(file.parent) not in content
+    assert str(Path.home()) + "/" not in content
+    assert (results.folder / "experiment.toml").read_bytes() == file.read_bytes()
+
+
+def test_a_further_epsilon_in_the_file_runs_only_its_own_cells(results, file, home, tmp_path):
+    """And while it runs, the old tables still belong to the old manifest."""
+    folder, more = tmp_path / "copy", tmp_path / "more.toml"
+    shutil.copytree(results.folder, folder)
+    more.write_text(file.read_text().replace("[5, 12.5]", "[5, 12.5, 20]"))
+    seen = []
+
+    def progress(done, total):
+        seen.append((done, total))
+        assert Results(folder).manifest["cells"] == 10
+
+    before = (folder / "results.csv").read_bytes()
+    outcome = run_experiment(read_experiment(more), folder, file=more, progress=progress)
+    assert (outcome.cells, outcome.done_before) == (14, 10)
+    assert seen == [(done, 14) for done in range(10, 15)]
+    assert Results(folder).distinct("epsilon") == [None, 5.0, 12.5, 20.0]
+    assert "20" in (folder / "experiment.toml").read_text()
+    again = run_experiment(read_experiment(file), folder, file=file)
+    assert (again.cells, again.done_before) == (10, 10)
+    assert (folder / "results.csv").read_bytes() == before
+
+
+def demo():
+    return choose_engine("bm25", load_collection("demo").documents)
+
+
+def test_the_app_finds_the_figures_of_its_own_collection(results, home):
+    remember(summarise(results))
+    found = last_summary(demo().fingerprint, "bm25", "light")
+    assert found == next(each for each in summarise(results) if each["reranker"] == "light")
+    assert (found["collection"], found["queries"], found["log"]) == ("demo", 65, 3)
+    assert found["made"] == results.manifest["finished"]
+    for where in (("0" * 64, "bm25", "light"), (demo().fingerprint, "dense:light", "light")):
+        assert last_summary(*where) is None
+    others = demo().fingerprint[:16] + "0" * 48
+    assert last_summary(others, "bm25", "light") is None
+    (kept,) = home.glob("*.json")
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+def test_the_figures_are_those_of_the_tables(results):
+    (light, none) = summarise(results)
+    where = {"collection": "demo", "engine": "bm25", "reranker": "light"}
+    setting = Setting("V", 12.5, "once", 3)
+    told = light["settings"][1]
+    assert parse(told["spec"]) == parse("vickrey-cmp:t=0.75,epsilon=12.5")
+    assert told["texts"]["space"] is None
+    assert (told["epsilon"], told["release"], told["n"]) == setting[1:]
+    values = Measured("nDCG@10", results.values("nDCG@10", **where)[setting])
+    assert told["nDCG@10"]["value"] == pytest.approx(values.mean)
+    low, high = values.interval()
+    assert told["nDCG@10"]["low"] == pytest.approx(low, abs=0.01)
+    assert told["nDCG@10"]["high"] == pytest.approx(high, abs=0.01)
+    deep = results.values("nDCG@10", **where, system="same depth")[setting]
+    assert told["same_depth"]["value"] == pytest.approx(sum(deep.values()) / 65)
+    recall = results.values("pooled recall(rel=1)", **where)[setting]
+    assert told["recall"]["value"] == pytest.approx(sum(recall.values()) / 65)
+    lazy = results.values("lazy[light]", collection="demo")[setting]
+    low, high = interval(sum(lazy.values()), 65)
+    assert told["lazy"]["by"] == "light"
+    assert told["lazy"]["low"] == pytest.approx(float(low))
+    assert told["lazy"]["high"] == pytest.approx(float(high))
+    words = results.values("words[mode]", collection="demo")[setting]
+    assert told["words"]["value"] == pytest.approx(sum(words.values()) / len(words))
+    assert told["words"]["by"] == "mode"
+    base = results.values("nDCG@10", **where, system="no privacy")
+    assert light["baseline"]["nDCG@10"] == pytest.approx(
+        sum(sum(each.values()) for each in base.values()) / 65
+    )
+    assert none["settings"][1]["nDCG@10"] != told["nDCG@10"]
+    assert none["settings"][1]["lazy"] == told["lazy"]
+
+
+def test_what_was_not_measured_is_none(results, tmp_path, home, default_space):
+    experiment = read_experiment(results.folder / "experiment.toml")
+    privacy = replace(experiment.privacy, log=None, attacks=())
+    utility = replace(experiment.utility, measures=("P@10",))
+    folder = tmp_path / "out"
+    run_experiment(replace(experiment, privacy=privacy, utility=utility), folder)
+    for found in summarise(Results(folder)):
+        assert found["log"] is None
+        assert found["baseline"]["nDCG@10"] is None
+        for setting in found["settings"]:
+            assert [setting[name] for name in ("lazy", "words", "nDCG@10")] == [None] * 3
+            assert setting["recall"] is not None
+
+
+def test_the_last_experiment_wins_and_others_stay(results, home):
+    light, none = summarise(results)
+    remember([light, none])
+    remember([{**light, "made": "later"}])
+    assert last_summary(light["fingerprint"], "bm25", "light")["made"] == "later"
+    assert last_summary(light["fingerprint"], "bm25", "none")["made"] == none["made"]
+    (kept,) = home.glob("*.json")
+    kept.write_text(json.dumps([light])[:50])
+    assert last_summary(light["fingerprint"], "bm25", "light") is None
+    remember([light])
+    assert last_summary(light["fingerprint"], "bm25", "light") == light
+
+
+def test_wrong_calls_are_refused_before_anything_is_written(results, tmp_path):
+    experiment = read_experiment(results.folder / "experiment.toml")
+    for options in ({"workers": 0}, {"on": "moon"}, {"scheduler": "tcp://127.0.0.1:1"}):
+        with pytest.raises(UsageError):
+            run_experiment(experiment, tmp_path / "x", **options)
+    assert not (tmp_path / "x").exists()

@@ -1,0 +1,89 @@
+"""The papers' experiments: each file is read without problems, and what it expects is measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sottovoce.errors import SottovoceError
+from sottovoce.experiments.description import Experiment
+from sottovoce.experiments.expectations import expectations_of
+from sottovoce.experiments.jobs import Draw, Leak, Search
+from sottovoce.experiments.plan import plan
+from sottovoce.experiments.reading import read_experiment
+
+FOLDER = Path(__file__).parents[1] / "replication"
+DEMO = FOLDER.parent / "examples" / "demo-experiment.toml"
+FILES = sorted(FOLDER.glob("*.toml"))
+PAPERS = ("000", "001", "002", "003", "004")
+EPSILONS = (1, 5, 10, 12.5, 15, 17.5, 20, 25, 30, 50)
+
+
+def read(file: Path, shared_data: Path) -> Experiment:
+    from sottovoce.encoders import load_encoder
+
+    try:
+        load_encoder("strong")
+    except SottovoceError:
+        pytest.skip("the strong encoder is not here: sottovoce spaces add strong")
+    return read_experiment(file, shared_data)
+
+
+def test_every_paper_has_a_file():
+    assert {file.name[:3] for file in FILES} == {*PAPERS}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_file_is_read_without_problems_and_says_where_we_differ(file, shared_data, default_space):
+    experiment = read(file, shared_data)
+    assert experiment.name == file.stem
+    assert len(experiment.notes) >= 5
+    assert sum(map(len, plan(experiment))) > 10
+    assert experiment.expected or experiment.expected_orders
+    for each in (*experiment.expected, *experiment.expected_orders):
+        assert each.source, "every figure says where it is from"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_expectations_are_read_without_the_data(file):
+    expected, orders = expectations_of(file)
+    names = [(each.name, each.source) for each in (*expected, *orders)]
+    assert len(names) == len({*names})
+
+
+def test_the_grid_of_quipu_is_the_published_one(shared_data, default_space):
+    experiment = read(FOLDER / "001-quipu.toml", shared_data)
+    assert [system.label for system in experiment.systems] == [
+        *("CMP", "Mahalanobis", "VickreyCMP", "VickreyMhl", "CusText", "SanText", "TEM", "WBB")
+    ]
+    assert all(system.epsilons == EPSILONS for system in experiment.systems)
+    assert experiment.n == (20,)
+    assert experiment.engines == ("bm25", "dense:strong")
+    jobs = [job for stage in plan(experiment) for job in stage]
+    ours = [job for job in jobs if isinstance(job, Draw) and job.source.spec]
+    theirs = [job for job in jobs if isinstance(job, Draw) and job.source.file]
+    assert (len(ours), len(theirs)) == (80, 86)
+    assert sum(isinstance(job, Search) for job in jobs) == 2 * 166
+    assert sum(isinstance(job, Leak) for job in jobs) == 166
+
+
+def test_every_published_release_has_an_expected_jaccard():
+    expected, _ = expectations_of(FOLDER / "001-quipu.toml")
+    jaccard = {
+        (each.where["mechanism"], each.where["epsilon"])
+        for each in expected
+        if each.measure == "jaccard" and str(each.where["mechanism"]).endswith("published")
+    }
+    assert len(jaccard) == 8 * len(EPSILONS)
+    assert ("WBB, published", 50) in jaccard
+
+
+def test_the_demo_experiment_holds_the_voices_of_the_app(default_space):
+    experiment = read_experiment(DEMO)
+    once = next(each for each in experiment.systems if each.releases == ("once",))
+    assert once.spec == "cmp"
+    assert once.epsilons == (5, 7.5, 10, 12.5, 15)
+    assert experiment.collections == ("demo",)
+    assert experiment.privacy.log == "demo"
+    assert "strong" not in repr(experiment), "make demo installs the light encoder alone"
