@@ -76,6 +76,14 @@ def test_the_comparison_notices_a_wrong_answer(load, default_space):
     assert load.wrong(bodies, mixed) == 2
 
 
+def holding(lane: Lane) -> tuple[Event, list[Any]]:
+    """Keep all threads of a lane busy until the event is set."""
+    go = Event()
+    held = [lane.submit(go.wait) for _ in lane._threads]
+    until(lane._waiting.empty)
+    return go, held
+
+
 def until(condition: Callable[[], bool]) -> None:
     while not condition():
         time.sleep(0.01)
@@ -84,8 +92,7 @@ def until(condition: Callable[[], bool]) -> None:
 def test_a_full_queue_refuses_with_503_and_the_others_are_answered(default_space):
     with as_user() as client, ThreadPoolExecutor(5) as many:
         service = client.app.state.service  # type: ignore[attr-defined]
-        go = Event()
-        held = [service.quick.submit(go.wait) for _ in service.quick._threads]
+        go, held = holding(service.quick)
         asked = [
             many.submit(client.post, "/v1/obfuscate", json={"text": "skin cancer", "seed": 1})
             for _ in range(5)
@@ -130,8 +137,7 @@ def test_a_busy_search_lane_refuses_before_a_stream_begins_and_leaves_the_rest_a
 def test_work_that_takes_too_long_is_given_up_without_the_text(default_space, monkeypatch):
     with as_user() as client:
         service = client.app.state.service  # type: ignore[attr-defined]
-        go = Event()
-        held = [service.quick.submit(go.wait) for _ in service.quick._threads]
+        go, held = holding(service.quick)
         monkeypatch.setattr(service.quick, "timeout", 0.05)
         answer = client.post("/v1/obfuscate", json={"text": "skin cancer"})
         assert (answer.status_code, answer.json()["kind"]) == (504, "timeout")

@@ -466,7 +466,7 @@ def test_voices_show_what_was_measured_of_exactly_their_setting(client, tmp_path
     assert murmur["sentences"] == {
         "query": "An attacker with this log of 524 queries would name your query at the first "
         "guess in 5 of 100 cases (0–12).",
-        "words": "The strongest attack we know (cell) recovers 1 word in 16 (3–10 of 100).",
+        "words": "The strongest of the attacks tried (cell) recovers 1 word in 16 (3–10 of 100).",
         "utility": "You find 50% of what you would find without privacy (nDCG@10).",
     }
     assert murmur["risk"]["words"]["value"] == 0.0625
@@ -480,6 +480,28 @@ def test_voices_show_what_was_measured_of_exactly_their_setting(client, tmp_path
     assert described["risk"] == murmur["risk"]
     for other in ({"epsilon": 10.5}, {"epsilon": 10.0, "n": 19}, {"release": "independent"}):
         assert client.post("/v1/setting", json=other).json()["utility"] is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "shown"),
+    [
+        ({"space": None, "protect": None, "output_vocabulary": "all", "unknown": "uniform"}, True),
+        ({"space": "default", "protect": "all"}, True),
+        ({"protect": "noun"}, False),
+        ({"space": "other"}, False),
+        ({"output_vocabulary": "clean"}, False),
+        ({"unknown": "drop"}, False),
+    ],
+)
+def test_figures_of_texts_that_were_treated_otherwise_are_not_shown(
+    client, tmp_path, monkeypatch, texts, shown
+):
+    monkeypatch.setattr(measured, "packaged", tuple)
+    found = summary(client)
+    found["settings"][0]["texts"] = texts
+    keep(tmp_path, found)
+    told = client.post("/v1/setting", json={"voice": "murmur"}).json()
+    assert (told["utility"] is not None) == shown
 
 
 @pytest.mark.parametrize(

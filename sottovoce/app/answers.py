@@ -115,9 +115,9 @@ class Voices(Answer):
 
 
 class Point(Answer):
-    """A setting in the plane of risk and utility."""
+    """A setting in the plane of risk and utility; ``spec`` is null where others made releases."""
 
-    spec: str
+    spec: str | None
     release: str
     n: int
     title: str

@@ -81,7 +81,7 @@ def describe(bench: Workbench, choice: Choice, summary: Summary | None) -> dict[
     """What a setting is, promises and costs, and what was measured of exactly this setting."""
     obfuscator = choice.obfuscator
     mechanism = obfuscator.mechanism
-    found = measured.measured(summary, choice)
+    found = measured.measured(bench, summary, choice)
     releases = 1 if obfuscator.release == "once" else obfuscator.n
     epsilon = mechanism.guarantee.epsilon
     return {
@@ -188,7 +188,9 @@ def plane(bench: Workbench) -> dict[str, Any]:
 def _point(found: Measured, summary: Summary) -> dict[str, Any]:
     said = measured.sentences(found, summary)
     setting = {key: found.get(key) for key in ("mechanism", "spec", "epsilon", "release", "n")}
-    title = f"{found['spec']}, {found['release']}, {found['n']} variants"
+    title = f"{found['spec'] or found['mechanism']}, {found['release']}, {found['n']} variants"
+    if protected := (found.get("texts") or {}).get("protect"):
+        title += f", protecting {protected} words"
     return {
         **setting,
         "title": title,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sottovoce.app.state import Choice, Workbench
+from sottovoce.mechanisms.base import Mechanism
 from sottovoce.mechanisms.registry import parse
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ PACKAGED = Path(__file__).with_name("measured.json")
 Summary: TypeAlias = dict[str, Any]
 Measured: TypeAlias = dict[str, Any]
 MAIN = "nDCG@10"
+DEFAULT = "default"
 
 
 def summary_of(bench: Workbench) -> Summary | None:
@@ -34,7 +36,7 @@ def summary_of(bench: Workbench) -> Summary | None:
     found = last_summary(fingerprint, engine.name, reranker.name)
     found = found or _among(packaged(), fingerprint, engine.name, reranker.name)
     depth = bench.settings.documents
-    return found if found is not None and found.get("depth", depth) == depth else None
+    return found if found is not None and found["depth"] == depth else None
 
 
 @cache
@@ -56,16 +58,32 @@ def _among(
     return None
 
 
-def measured(summary: Summary | None, choice: Choice) -> Measured | None:
+def measured(bench: Workbench, summary: Summary | None, choice: Choice) -> Measured | None:
     """What was measured of exactly this setting, if it was."""
     obfuscator = choice.obfuscator
     wanted = parse(obfuscator.mechanism.spec)
     for each in (summary or {}).get("settings", ()):
         same = (each["release"], each["n"]) == (obfuscator.release, obfuscator.n)
-        if same and each["spec"] is not None and parse(each["spec"]) == wanted:
+        if (
+            same
+            and each["spec"] is not None
+            and parse(each["spec"]) == wanted
+            and _same_texts(each.get("texts") or {}, bench, obfuscator.mechanism)
+        ):
             found: Measured = each
             return found
     return None
+
+
+def _same_texts(texts: dict[str, Any], bench: Workbench, mechanism: Mechanism) -> bool:
+    """Whether words were cut, protected and replaced as this service does it."""
+    spaces = {(texts.get("space") or DEFAULT), (bench.settings.space or DEFAULT)}
+    return (
+        len(spaces) == 1
+        and texts.get("output_vocabulary", "all") == "all"
+        and texts.get("unknown", "uniform") == "uniform"
+        and (texts.get("protect") or mechanism.protects) == mechanism.protects
+    )
 
 
 def origin(summary: Summary) -> dict[str, Any]:
@@ -114,9 +132,8 @@ def _words(words: Measured | None) -> str | None:
     often = f"1 word in {1 / share:.0f}" if share > 0 else "no word"
     if share > 0.4:
         often = f"{100 * share:.0f} of 100 words"
-    return (
-        f"The strongest attack we know ({words['by']}) recovers {often} ({_range(words)} of 100)."
-    )
+    said = f"The strongest of the attacks tried ({words['by']}) recovers {often}"
+    return f"{said} ({_range(words)} of 100)."
 
 
 def _utility(value: Measured | None, baseline: float | None) -> str | None:

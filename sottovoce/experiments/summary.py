@@ -87,6 +87,7 @@ def _summary(results: Results, *, collection: str, engine: str, reranker: str) -
         "collection": collection,
         "engine": _named(engine),
         "reranker": _named(reranker),
+        "depth": manifest["experiment"]["searching"]["depth"],
         "fingerprint": _fingerprint(manifest, collection),
         "made": manifest["finished"],
         "queries": len(results.grid("pool", system=NO_PRIVACY, **where).queries),

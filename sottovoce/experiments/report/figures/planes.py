@@ -15,7 +15,7 @@ from sottovoce.experiments.report.figures.points import (
     utility_measures,
 )
 from sottovoce.experiments.report.naming import counted, plain, slug
-from sottovoce.experiments.report.strongest import measures_like, strongest
+from sottovoce.experiments.report.strongest import Strongest, measures_like, strongest
 from sottovoce.experiments.results import Results, Setting, curves
 
 if TYPE_CHECKING:
@@ -47,14 +47,7 @@ def plane_figures(results: Results, cast: Cast) -> Iterator[Figured]:
                 yield _attackers(results, cast, where, measure, risks)
             attacks = strongest(results, where.collection)
             if attacks:
-                yield _strongest(
-                    results,
-                    cast,
-                    where,
-                    measure,
-                    {setting: attack.mean for setting, attack in attacks.items()},
-                    list(dict.fromkeys(attack.attack for attack in attacks.values())),
-                )
+                yield _strongest(results, cast, where, measure, attacks)
 
 
 def _attackers(
@@ -89,21 +82,22 @@ def _strongest(
     cast: Cast,
     where: Where,
     measure: str,
-    risk: Mapping[Setting, float],
-    attacks: list[str],
+    attacks: Mapping[Setting, Strongest],
 ) -> Figured:
     from sottovoce.privacy.figures import legend_below
 
     figure, plots = sheet(1, width=5.4, height=5.0)
     plots[0].set_xlabel("risk: words that the strongest attack brings back")
+    risk = {setting: attack.mean for setting, attack in attacks.items()}
     words = _draw(plots[0], results, cast, where, measure, risk)
     legend_below(figure, plots)
     return Figured(
         name=slug("plane-strongest", *where),
         title=f"Strongest attack and utility: {_said(where)}",
         caption="The share of the words that the strongest attack on each setting brings back "
-        f"(of those tried, {', '.join(attacks)} win somewhere), against {measure}: means over "
-        f"{_queries(results, measure, where)}. {READING}" + cast.left_out,
+        f"({', '.join(dict.fromkeys(each.attack for each in attacks.values()))}), against "
+        f"{measure}: means over {_queries(results, measure, where)}{_attacked(attacks)}. {READING}"
+        + cast.left_out,
         figure=figure,
         alt=f"Paths of words brought back and {measure}. {words}.",
     )
@@ -153,3 +147,11 @@ def _said(where: Where) -> str:
 
 def _queries(results: Results, measure: str, where: Where) -> str:
     return counted(len(results.grid(measure, **where._asdict()).queries), "query", "queries")
+
+
+def _attacked(attacks: Mapping[Setting, Strongest]) -> str:
+    """Of how many queries the risks are, as far as attacks differ in that."""
+    counts = sorted({len(each.queries) for each in attacks.values()})
+    if len(counts) == 1:
+        return f", risks over {counts[0]}"
+    return f", risks over {counts[0]} to {counts[-1]}, by attack"

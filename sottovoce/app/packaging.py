@@ -1,0 +1,25 @@
+"""Figures that come with the package: of the demo collection, for whoever has run no experiment.
+
+sottovoce experiment run examples/app-experiment.toml --out FOLDER
+python -m sottovoce.app.packaging FOLDER        writes measured.json anew
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from sottovoce.app.measured import PACKAGED
+from sottovoce.experiments.results import Results
+from sottovoce.experiments.summary import summarise
+from sottovoce.sanitizing.work import write_whole
+
+
+def main(folder: str) -> None:
+    """Write what the experiment in a folder measured."""
+    summaries = summarise(Results(folder))
+    write_whole(PACKAGED, (json.dumps(summaries, indent=1) + "\n").encode())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
