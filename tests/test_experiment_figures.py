@@ -149,7 +149,7 @@ def test_heat_maps_put_each_box_in_its_cell(tmp_path):
     shown = drawn["utility-ndcg-10-demo-light"]
     names = {each.get_label() for each in plots(shown)[0].lines}
     assert names & set(boxes) == {boxes[0]}
-    assert "5 more settings of k and n are in the heat maps" in shown.caption
+    assert "5 more settings of k and n are left to heat maps" in shown.caption
 
 
 def test_heat_maps_know_boxes_by_their_spec_when_they_have_another_name(tmp_path):

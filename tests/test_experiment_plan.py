@@ -88,9 +88,23 @@ def test_every_source_is_searched_by_every_engine_and_attacked_once():
     sources = [job.source for job in cells(of, Draw)]
     searched = [(job.source, job.engine, job.reranker) for job in cells(of, Search)]
     assert Counter(searched) == Counter(product(sources, of.engines, of.rerankers))
-    assert [job.source for job in cells(of, Leak)] == sources
+    assert Counter(job.source for job in cells(of, Leak)) == Counter(sources * kinds(of.privacy))
     baselines = [(job.collection, job.engine, job.reranker) for job in cells(of, Baseline)]
     assert Counter(baselines) == Counter(product(of.collections, of.engines, of.rerankers))
+
+
+def kinds(privacy):
+    """Similarity, query inference by each encoder, recovery of words."""
+    inference = len(privacy.inference_encoders) if privacy.log else 0
+    return bool(privacy.similarity) + inference + bool(privacy.attacks)
+
+
+def test_one_more_attack_repeats_neither_similarity_nor_inference():
+    of = experiment()
+    more = replace(of.privacy, attacks=(*of.privacy.attacks, "sampled"))
+    new = set(cells(experiment(privacy=more), Leak)) - set(cells(of, Leak))
+    assert {job.privacy.similarity for job in new} == {()}
+    assert {job.privacy.log for job in new} == {None}
 
 
 def test_deniability_is_of_word_mechanisms_once_an_epsilon():
@@ -164,7 +178,7 @@ def test_the_size_counts_cells_variants_and_queries(tmp_path):
     size = size_of(of)
     by_place = {(line.on, line.mechanism): line for line in size.lines}
     noise = by_place["apples", "CMP"]
-    assert (noise.draw, noise.search, noise.privacy) == (16, 64, 16)
+    assert (noise.draw, noise.search, noise.privacy) == (16, 64, 16 * kinds(of.privacy))
     assert noise.variants == 2 * 2 * 2 * (3 + 20)
     assert noise.queries == 4 * noise.variants
     assert by_place["apples", ""].queries == 4
@@ -185,6 +199,7 @@ def test_a_folder_is_its_own_experiments_alone(tmp_path):
     check_folder(tmp_path, experiment())
     (tmp_path / ".lock").touch()
     (tmp_path / "cells").mkdir()
+    (tmp_path / ".experiment.toml.growing").touch()  # Killed while it wrote the very first file.
     check_folder(tmp_path, experiment())
     (tmp_path / "thesis.doc").touch()
     with pytest.raises(UsageError, match="nothing of yours is overwritten"):

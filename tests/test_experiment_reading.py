@@ -128,7 +128,7 @@ WRONG = {
             "value 1: there is no collection 'dmeo': did you",
         ),
         ('collections = ["demo", "apples", "words"]', "value 3: the collection has no judged"),
-        ('collections = ["demo", "apples", "data/../apples"]', "value 3: a folder 'apples' is"),
+        ('collections = ["demo", "apples", "data/../apples"]', "value 3: 'apples' is there"),
         ('collections = "apples"', "grid.collections: it must be a list of texts"),
         ('collections = ["apples", "~no-such-user/demo"]', "value 2: there is no collection"),
         ('collections = ["apples", "a\\u0000"]', "value 2: there is no collection"),

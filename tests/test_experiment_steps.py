@@ -624,7 +624,9 @@ def test_keys_change_with_files_and_settings(default_space, tmp_path):
     ]
     assert len({workshop.key(job) for job in others}) == len(others)
     assert workshop.key(Draw(source(epsilon=12))) == workshop.key(Draw(source(epsilon=12.0)))
-    slashes = [Draw(source(mechanism=name)) for name in ("cmp 1/2", "cmp 2/2", "2")]
+    slashes = [
+        replace(search, source=source(mechanism=name)) for name in ("cmp 1/2", "cmp 2/2", "2")
+    ]
     assert len({workshop.key(job) for job in slashes}) == 3
     unused = replace(search, source=source(texts=Texts(pool=str(log))))
     assert workshop.key(unused) == workshop.key(search)

@@ -63,7 +63,7 @@ def test_the_grid_of_quipu_is_the_published_one(shared_data, default_space):
     jobs = [job for stage in plan(experiment) for job in stage]
     assert sum(isinstance(job, Draw) for job in jobs) == 80
     assert sum(isinstance(job, Search) for job in jobs) == 2 * 80
-    assert sum(isinstance(job, Leak) for job in jobs) == 80
+    assert sum(isinstance(job, Leak) for job in jobs) == 4 * 80
 
 
 def test_every_published_release_has_an_expected_jaccard():

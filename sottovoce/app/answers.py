@@ -28,25 +28,29 @@ class Failure(Answer):
 
 
 class Health(Answer):
-    """``status`` is loading, ready or incomplete; ``problems`` say what to do."""
+    """``status`` is loading, ready or incomplete; ``problems`` say what to do.
+
+    What is not loaded yet, or not there, is null.
+    """
 
     status: str
     problems: list[str]
     version: str
     collection: str | None
-    engine: str
-    remote: bool
+    engine: str | None
+    remote: bool | None
     reranker: str | None
     space: str | None
-    log: int
+    log: int | None
 
 
 class Figure(Answer):
-    """A measured share, its interval, and the attack or encoder it is of."""
+    """A measured share, its interval, of how many queries, and the attack or encoder it is of."""
 
     value: float
     low: float
     high: float
+    queries: int
 
 
 class Promise(Answer):
@@ -79,8 +83,19 @@ class Audit(Answer):
     why: str | None
 
 
+class Account(Answer):
+    """What the ledger counts a setting's releases with: equal in all three, or another account."""
+
+    notion: str
+    metric: str | None
+    space_sha256: str | None
+
+
 class Described(Answer):
-    """A setting; ``cost`` in nats per unit of distance, null where nothing bounds it."""
+    """A setting; ``cost`` in nats per unit of distance, null where nothing bounds it.
+
+    ``account`` is that of the ledger, ``point`` the id of its point in the plane, if it has one.
+    """
 
     mechanism: str
     spec: str
@@ -88,8 +103,10 @@ class Described(Answer):
     n: int
     release: str
     guarantee: Promise
+    account: Account
     cost: float | None
     warning: str | None
+    point: str | None
     risk: dict[str, Figure | None]
     utility: Figure | None
     baseline: float | None
@@ -117,6 +134,7 @@ class Voices(Answer):
 class Point(Answer):
     """A setting in the plane of risk and utility; ``spec`` is null where others made releases."""
 
+    id: str
     spec: str | None
     release: str
     n: int
@@ -193,7 +211,10 @@ class HitView(Answer):
 
 
 class Found(Answer):
-    """The JSON of ``sottovoce search``, and what is left of the budget."""
+    """The JSON of ``sottovoce search``, and what is left of the budget.
+
+    ``protected`` is false where the query has no word that could be replaced.
+    """
 
     query: str
     sent: list[str]
@@ -204,6 +225,7 @@ class Found(Answer):
     guarantee: Guarantee
     spent: float | None
     left: float | None
+    protected: bool
     said_aloud: int
     words: int
     problem: str | None

@@ -1,8 +1,8 @@
 """Small requests that wait at the same time are obfuscated together: large products are fast.
 
 Nobody waits for company. While the threads are busy, requests of the same mechanism, number and
-release gather; the next free thread takes them all. With a seed a text gets exactly what it would
-have got alone.
+release gather; the next free thread takes as many as are quickly done. With a seed a text gets
+exactly what it would have got alone.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Hashable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate
 from threading import Lock
 from typing import Any
 
@@ -25,6 +26,10 @@ from sottovoce.obfuscation import Obfuscation, Obfuscator
 from sottovoce.randomness import Streams
 
 TEXTS_TOGETHER = 64
+CHARACTERS_TOGETHER = 50_000
+"""Characters times variants of a batch; what is longer goes alone."""
+CHARACTERS_WAITING = 4_000_000
+"""What may wait: no more than is done before the first of them give up."""
 
 
 class SeparateStreams(Streams):
@@ -46,14 +51,24 @@ class Waiting:
     body: ObfuscateBody
     future: Future[Obfuscation] = field(default_factory=Future)
 
+    @property
+    def size(self) -> int:
+        """Characters times variants."""
+        return max(1, len(self.body.text)) * self.body.n
+
+    def fail(self, error: Exception) -> None:
+        """Tell whoever waits, unless they have gone."""
+        if self.future.set_running_or_notify_cancel():
+            self.future.set_exception(error)
+
 
 class Batches:
-    """Requests by what they have in common, at most ``most`` in all."""
+    """Requests by what they have in common, at most ``most`` in all, and bounded in size."""
 
     def __init__(self, bench: Workbench, lane: Lane, most: int) -> None:
         self.bench, self.lane, self.most = bench, lane, most
         self._waiting: dict[Hashable, list[Waiting]] = {}
-        self._count, self._lock = 0, Lock()
+        self._count, self._size, self._lock = 0, 0, Lock()
 
     async def obfuscate(self, body: ObfuscateBody) -> Obfuscation:
         """What came of a text."""
@@ -66,11 +81,12 @@ class Batches:
     def _join(self, body: ObfuscateBody) -> Future[Obfuscation]:
         key, waiting = _key(body), Waiting(body)
         with self._lock:
-            if self._count >= self.most:
+            if self._count >= self.most or self._size + waiting.size > CHARACTERS_WAITING:
                 raise FullError.of(self.lane.name)
             first = key not in self._waiting
             self._waiting.setdefault(key, []).append(waiting)
             self._count += 1
+            self._size += waiting.size
         if first:
             self._call_a_thread(key)
         return waiting.future
@@ -79,20 +95,24 @@ class Batches:
         try:
             self.lane.submit(partial(self._work, key))
         except FullError as error:
-            for each in self._take(key, self.most):
-                each.future.set_exception(error)
+            for each in self._take(key, self.most, CHARACTERS_WAITING):
+                each.fail(error)
 
-    def _take(self, key: Hashable, most: int) -> list[Waiting]:
+    def _take(self, key: Hashable, most: int, characters: int) -> list[Waiting]:
+        """The first that wait, one at least: so many, and of so many characters."""
         with self._lock:
             found = self._waiting.pop(key, [])
-            taken, rest = found[:most], found[most:]
+            sizes = accumulate(each.size for each in found[:most])
+            fitting = sum(size <= characters for size in sizes)
+            taken, rest = found[: max(1, fitting)], found[max(1, fitting) :]
             if rest:
                 self._waiting[key] = rest
             self._count -= len(taken)
+            self._size -= sum(each.size for each in taken)
         return taken
 
     def _work(self, key: Hashable) -> None:
-        taken = self._take(key, TEXTS_TOGETHER)
+        taken = self._take(key, TEXTS_TOGETHER, CHARACTERS_TOGETHER)
         with self._lock:
             more = key in self._waiting
         if more:

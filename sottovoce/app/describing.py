@@ -15,6 +15,7 @@ from sottovoce.app.state import Choice, Workbench
 from sottovoce.app.voices import DEFAULT, VOICES
 from sottovoce.errors import SpaceError
 from sottovoce.guarantees import Guarantee
+from sottovoce.ledger import Promise
 from sottovoce.mechanisms.base import Mechanism, public_name
 from sottovoce.mechanisms.registry import kind, names
 
@@ -72,7 +73,7 @@ def all_voices(bench: Workbench) -> dict[str, Any]:
     }
 
 
-def describe_setting(bench: Workbench, chosen: Chosen) -> dict[str, Any]:
+def describe_setting(chosen: Chosen, bench: Workbench) -> dict[str, Any]:
     """One setting, as a voice is described."""
     return describe(bench, bench.choice(chosen), measured.summary_of(bench))
 
@@ -91,8 +92,10 @@ def describe(bench: Workbench, choice: Choice, summary: Summary | None) -> dict[
         "n": obfuscator.n,
         "release": choice.release,
         "guarantee": _promise(mechanism.guarantee),
+        "account": _account(mechanism),
         "cost": None if epsilon is None else epsilon * releases,
         "warning": warning(mechanism),
+        "point": measured.identity(found) if found else None,
         "risk": {
             "query": (found or {}).get("lazy"),
             "words": (found or {}).get("words"),
@@ -100,8 +103,14 @@ def describe(bench: Workbench, choice: Choice, summary: Summary | None) -> dict[
         "utility": (found or {}).get(MAIN),
         "baseline": ((summary or {}).get("baseline") or {}).get(MAIN),
         "sentences": measured.sentences(found, summary),
-        "not_measured": None if found else measured.not_measured(bench),
+        "not_measured": measured.missing(bench, found),
     }
+
+
+def _account(mechanism: Mechanism) -> dict[str, Any]:
+    """What the ledger counts releases of a mechanism with: all of it equal, or another account."""
+    where = mechanism.metric_space
+    return Promise.of(mechanism.guarantee, where[1] if where else None)._asdict()
 
 
 def warning(mechanism: Mechanism) -> str | None:
@@ -118,9 +127,10 @@ def warning(mechanism: Mechanism) -> str | None:
     return " ".join(said) or None
 
 
-def all_mechanisms(bench: Workbench) -> list[dict[str, Any]]:
+def all_mechanisms(bench: Workbench) -> dict[str, Any]:
     """Every mechanism: what it does, promises, claims, and the audit's verdict."""
-    return [_mechanism(kind(name)(**_stand_ins(bench, name))) for name in names()]
+    found = [_mechanism(kind(name)(**_stand_ins(bench, name))) for name in names()]
+    return {"mechanisms": found}
 
 
 def _mechanism(mechanism: Mechanism) -> dict[str, Any]:
@@ -151,7 +161,11 @@ def _promise(guarantee: Guarantee) -> dict[str, Any]:
 
 
 def _stand_ins(bench: Workbench, name: str) -> dict[str, Any]:
-    """What a mechanism needs to be described: nothing of it is read."""
+    """What a mechanism needs to be described: nothing of it is read.
+
+    The encoder of the pool is that of the service's own pool, since its dimension decides what
+    ``comet`` promises.
+    """
     from sottovoce.encoders.pool import Pool
     from sottovoce.engines.bm25 import BM25
     from sottovoce.spaces.space import WordSpace
@@ -167,7 +181,7 @@ def _stand_ins(bench: Workbench, name: str) -> dict[str, Any]:
         "space": space,
         "engine": lambda: BM25([]),
         "wordnet": lambda: None,
-        "pool": lambda: Pool(["any"], "light", name="any"),
+        "pool": lambda: Pool(["any"], name="any"),
     }
     return {each: given[each]() for each in kind(name).resources()}
 
@@ -192,6 +206,7 @@ def _point(found: Measured, summary: Summary) -> dict[str, Any]:
     if protected := (found.get("texts") or {}).get("protect"):
         title += f", protecting {protected} words"
     return {
+        "id": measured.identity(found),
         **setting,
         "title": title,
         "utility": found.get(MAIN),

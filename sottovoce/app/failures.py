@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from sottovoce.app.previews import NoPreviewError, OtherPreviewError
 from sottovoce.app.queueing import FullError, TooLongError
+from sottovoce.app.state import LoadingError
 from sottovoce.engines.base import EngineError
 from sottovoce.errors import SottovoceError, SpaceError, UsageError
 from sottovoce.ledger import BudgetError, LedgerError
@@ -23,6 +24,7 @@ KINDS: tuple[tuple[type[Exception], int, str], ...] = (
     (OtherPreviewError, 409, "preview"),
     (BudgetError, 409, "budget"),
     (FullError, 503, "full"),
+    (LoadingError, 503, "loading"),
     (TooLongError, 504, "timeout"),
     (EngineError, 502, "engine"),
     (SpaceError, 503, "setup"),
@@ -61,8 +63,8 @@ def failure(error: Exception) -> tuple[int, dict[str, Any]]:
 def answer(error: Exception) -> Json:
     """The response for an exception."""
     status, body = failure(error)
-    headers = {"Retry-After": str(error.retry_after)} if isinstance(error, FullError) else None
-    return Json(body, status, headers=headers)
+    later = error.retry_after if isinstance(error, FullError | LoadingError) else None
+    return Json(body, status, headers=None if later is None else {"Retry-After": str(later)})
 
 
 def problems(error: RequestValidationError) -> str:

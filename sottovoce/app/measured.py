@@ -6,17 +6,15 @@ package brings along. Nothing is interpolated, and no figure of another collecti
 
 from __future__ import annotations
 
+import hashlib
 import json
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from sottovoce.app.state import Choice, Workbench
 from sottovoce.mechanisms.base import Mechanism
 from sottovoce.mechanisms.registry import parse
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 PACKAGED = Path(__file__).with_name("measured.json")
 Summary: TypeAlias = dict[str, Any]
@@ -31,12 +29,19 @@ def summary_of(bench: Workbench) -> Summary | None:
     fingerprint = getattr(engine, "fingerprint", None)
     if fingerprint is None:
         return None  # A server's own documents: nobody here knows them.
-    from sottovoce.experiments.summary import last_summary
+    from sottovoce.experiments.summary import among, last_summary
 
-    found = last_summary(fingerprint, engine.name, reranker.name)
-    found = found or _among(packaged(), fingerprint, engine.name, reranker.name)
-    depth = bench.settings.documents
-    return found if found is not None and found["depth"] == depth else None
+    place = (fingerprint, engine.name, reranker.name, bench.settings.documents)
+    found = last_summary(*place) or among(packaged(), *place)
+    return None if found is None else _for_log(found, bench.log_sha256())
+
+
+def _for_log(summary: Summary, sha256: str) -> Summary:
+    """The summary without figures of another query log than the attacker is taken to have."""
+    if summary["log_sha256"] == sha256:
+        return summary
+    settings = [{**each, "lazy": None} for each in summary["settings"]]
+    return {**summary, "log": None, "settings": settings}
 
 
 @cache
@@ -46,16 +51,6 @@ def packaged() -> tuple[Summary, ...]:
         return ()
     found = json.loads(PACKAGED.read_text("utf-8"))
     return tuple(found) if isinstance(found, list) else (found,)
-
-
-def _among(
-    summaries: Iterable[Summary], fingerprint: str, engine: str, reranker: str
-) -> Summary | None:
-    wanted = (fingerprint, engine, reranker)
-    for each in summaries:
-        if (each["fingerprint"], each["engine"], each["reranker"]) == wanted:
-            return each
-    return None
 
 
 def measured(bench: Workbench, summary: Summary | None, choice: Choice) -> Measured | None:
@@ -86,6 +81,13 @@ def _same_texts(texts: dict[str, Any], bench: Workbench, mechanism: Mechanism) -
     )
 
 
+def identity(found: Measured) -> str:
+    """What a measured setting is known by: its point in the plane, and whoever sits there."""
+    names = ("mechanism", "spec", "epsilon", "release", "n", "texts")
+    data = json.dumps([found.get(name) for name in names], sort_keys=True)
+    return hashlib.sha256(data.encode()).hexdigest()[:16]
+
+
 def origin(summary: Summary) -> dict[str, Any]:
     """Where figures come from, as data and in words."""
     said = (
@@ -105,6 +107,18 @@ def not_measured(bench: Workbench) -> str:
     )
 
 
+def missing(bench: Workbench, found: Measured | None) -> str | None:
+    """What to do where a setting was not measured, or not all of it; None where it was."""
+    if found is None:
+        return not_measured(bench)
+    if found.get("lazy") is None:
+        return (
+            "How often an attacker names your query was not measured with this query log: run "
+            "'sottovoce experiment run FILE.toml' with it."
+        )
+    return None
+
+
 def sentences(found: Measured | None, summary: Summary | None) -> dict[str, str | None]:
     """The figures in plain words: for whole queries, for words, for what is found."""
     if found is None or summary is None:
@@ -121,26 +135,25 @@ def _query(lazy: Measured | None, log: int | None) -> str | None:
         return None
     return (
         f"An attacker with this log of {log:,} queries would name your query at the first guess in "
-        f"{100 * lazy['value']:.0f} of 100 cases ({_range(lazy)})."
+        f"{100 * lazy['value']:.0f} of 100 cases ({_range(lazy)}; {lazy['queries']} queries tried)."
     )
 
 
 def _words(words: Measured | None) -> str | None:
     if not words:
         return None
-    share = words["value"]
-    often = f"1 word in {1 / share:.0f}" if share > 0 else "no word"
-    if share > 0.4:
-        often = f"{100 * share:.0f} of 100 words"
-    said = f"The strongest of the attacks tried ({words['by']}) recovers {often}"
-    return f"{said} ({_range(words)} of 100)."
+    return (
+        f"The strongest of the attacks tried ({words['by']}) recovers {100 * words['value']:.0f} "
+        f"of 100 words ({_range(words)}; {words['queries']} queries tried)."
+    )
 
 
 def _utility(value: Measured | None, baseline: float | None) -> str | None:
     if not value or not baseline:
         return None
     share = value["value"] / baseline
-    return f"You find {share:.0%} of what you would find without privacy ({MAIN})."
+    tried = f"{MAIN}, {value['queries']} queries tried"
+    return f"You find {share:.0%} of what you would find without privacy ({tried})."
 
 
 def _range(measured: Measured) -> str:

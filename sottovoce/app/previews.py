@@ -68,14 +68,14 @@ class Previews:
             self._kept[preview.id] = preview
         return preview
 
-    def get(self, id: str, query: str, key: str | None) -> Preview:
-        """The preview, if it is of this query and these settings; ``key=None`` asks the query."""
+    def get(self, id: str, query: str, key: str) -> Preview:
+        """The preview, if it is of this query and these settings."""
         with self._lock:
             self._forget_old()
             found = self._kept.get(id)
         if found is None:
             raise NoPreviewError("there is no such preview any more: draw the variants anew")
-        if found.result.text != query or key not in (None, found.key):
+        if found.result.text != query or found.key != key:
             raise OtherPreviewError(
                 "this preview is of another query, or was drawn with other settings: nothing was "
                 "sent. Draw the variants anew"

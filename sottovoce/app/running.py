@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CONNECTIONS = 4000
 BACKLOG = 2048
 HEADER_SECONDS = 15.0
+"""For the head of each request, from the beginning of a connection or the answer before."""
 ENDING = 3
 """Seconds that requests get to finish when the service ends."""
 
@@ -67,8 +68,8 @@ def run(
             server_header=False,
             proxy_headers=False,
             limit_concurrency=CONNECTIONS,
+            timeout_keep_alive=int(HEADER_SECONDS),
             backlog=BACKLOG,
-            timeout_keep_alive=30,
             timeout_graceful_shutdown=ENDING,
             h11_max_incomplete_event_size=16 << 10,
         )
@@ -123,18 +124,38 @@ def _say_the_kind(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None
 
 
 def _patient_protocol() -> Any:
-    """HTTP that waits for the first request of a connection, and not for ever."""
+    """HTTP that waits for each request of a connection, and not for ever."""
+    import h11
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class Patient(H11Protocol):
+        _patience: asyncio.TimerHandle | None = None
+
+        def _wait_for_head(self) -> None:
+            """Begin to count while the head of a request is awaited, and stop when it is there."""
+            awaited = self.conn.their_state is h11.IDLE and not self.transport.is_closing()
+            if awaited and self._patience is None:
+                self._patience = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+            elif not awaited and self._patience is not None:
+                self._patience.cancel()
+                self._patience = None
+
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            self._wait_for_head()
 
-            def close_if_silent() -> None:
-                if self.cycle is None and not transport.is_closing():
-                    transport.close()
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._wait_for_head()
 
-            self.loop.call_later(HEADER_SECONDS, close_if_silent)
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            self._wait_for_head()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            if self._patience is not None:
+                self._patience.cancel()
 
     return Patient
 

@@ -78,7 +78,11 @@ def run_search(
     )
     if preview is not None:
         found = _already_counted(found, preview, choice)
-    result = {**found.to_dict(), "left": left(ledger, drawn, choice)}
+    result = {
+        **found.to_dict(),
+        "left": left(ledger, drawn, choice),
+        "protected": drawn.spent != 0,
+    }
     if body.measure:
         tell({"step": "measuring"})
         result["risk"] = _measured(bench, choice, found)

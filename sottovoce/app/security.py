@@ -29,6 +29,8 @@ BODY_SECONDS = 20.0
 BODIES_TOGETHER = 64 << 20
 """Bytes of all bodies that are being read or worked on."""
 RATE, BURST = 400.0, 4000
+"""For those with the token, and again for all others together."""
+BODILESS = ("GET", "HEAD")
 
 HEADERS = {
     "content-security-policy": (
@@ -94,11 +96,12 @@ class Guard:
         settings: Settings,
         *,
         bucket: TokenBucket | None = None,
+        strangers: TokenBucket | None = None,
         body_seconds: float = BODY_SECONDS,
         bodies_together: int = BODIES_TOGETHER,
     ) -> None:
         self.app, self.settings = app, settings
-        self.bucket = bucket or TokenBucket()
+        self.bucket, self.strangers = bucket or TokenBucket(), strangers or TokenBucket()
         self.body_seconds, self.bodies_together = body_seconds, bodies_together
         self._origins = {f"http://{host}".encode() for host in settings.hosts}
         self._hosts = {host.encode() for host in settings.hosts}
@@ -164,17 +167,21 @@ class Guard:
         sites = set(values(b"sec-fetch-site"))
         if sites - {b"same-origin", b"none"} and not _opens_the_page(scope, values):
             raise RefusedError(403, "requests from other sites are refused")
-        if not self.bucket.take():
-            raise RefusedError(429, "too many requests: slow down", "rate", retry_after="1")
         given = values(b"x-sottovoce-token")
         given += [
             value[7:] for value in values(b"authorization") if value[:7].lower() == b"bearer "
         ]
         token = self.settings.token.encode()
         trusted = len(given) == 1 and hmac.compare_digest(given[0], token)
+        if not (self.bucket if trusted else self.strangers).take():
+            raise RefusedError(429, "too many requests: slow down", "rate", retry_after="1")
         scope.setdefault("state", {})["trusted"] = trusted
-        if scope["method"] not in ("GET", "HEAD") and not trusted:
+        if scope["method"] not in BODILESS and not trusted:
             raise needs_token()
+        if scope["method"] in BODILESS and (
+            values(b"transfer-encoding") or set(values(b"content-length")) - {b"0"}
+        ):
+            raise RefusedError(400, "this method takes no body")
 
     async def _body(self, scope: Scope, receive: Receive) -> tuple[int, bytes]:
         """The whole body, bounded in size and time, and what was reserved for it."""

@@ -49,7 +49,6 @@ TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
-    ".png": "image/png",
 }
 LOADING_ENDS = 5.0
 DOCS_STYLE = Path(__file__).with_name("docs.css")
@@ -71,7 +70,16 @@ class Service:
         self.batches = Batches(self.bench, self.quick, settings.waiting)
         self.slow = Lane("search and sanitise", threads=4, waiting=64, timeout=600)
         self._opening: str | None = None
+        self.drawing = Lane("preview", threads=2, waiting=64, timeout=120)
+        self.describing = Lane("settings", threads=2, waiting=256, timeout=30)
         self.light = Lane("accounts", threads=2, waiting=256, timeout=30)
+        self.looking = Lane("health", threads=1, waiting=256, timeout=30)
+
+    @property
+    def lanes(self) -> tuple[Lane, ...]:
+        """All of them."""
+        quick = (self.quick, self.drawing, self.describing, self.light, self.looking)
+        return (*quick, self.slow)
 
     def opening(self) -> str:
         """An address that brings one browser, once, to the page with its token.
@@ -84,9 +92,17 @@ class Service:
         )
 
     def opens(self, code: str) -> bool:
-        """Whether this is the address's code; it is used up."""
-        wanted, self._opening = self._opening, None
-        return wanted is not None and secrets.compare_digest(code.encode(), wanted.encode())
+        """Whether this is the address's code; the right one is used up."""
+        wanted = self._opening
+        if wanted is None or not secrets.compare_digest(code.encode(), wanted.encode()):
+            return False
+        self._opening = None
+        return True
+
+    async def describe(self, work: Callable[[Workbench], dict[str, Any]]) -> Json:
+        """What is known of settings, once it can be known."""
+        self.bench.require_prepared()
+        return Json(await self.describing.do(partial(work, self.bench)))
 
     @asynccontextmanager
     async def lifespan(self, _: FastAPI) -> AsyncIterator[None]:
@@ -97,7 +113,7 @@ class Service:
             try:
                 yield
             finally:
-                for lane in (self.quick, self.slow, self.light):
+                for lane in self.lanes:
                     lane.close()
                 loading.join(LOADING_ENDS)  # Native code dislikes to be left in the middle.
 
@@ -140,7 +156,6 @@ async def _trusted(
 
 def _open_routes(app: FastAPI, service: Service) -> None:
     """What anybody on this machine may read: nothing of it is anybody's text."""
-    bench, light = service.bench, service.light
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
@@ -166,27 +181,30 @@ def _open_routes(app: FastAPI, service: Service) -> None:
     @app.get("/health", **answers.of(answers.Health))
     async def health() -> Response:
         """Whether everything that a search needs is there, and what to do if not."""
-        return Json(await light.do(partial(_health, service)))
+        bench = service.bench
+        if not bench.prepared:
+            return Json(_health(bench, []))
+        return Json(_health(bench, await service.looking.do(bench.problems)))
 
     @app.get("/v1/mechanisms", **answers.of(answers.Mechanisms))
     async def mechanisms() -> Response:
         """What each mechanism does and promises, its paper, and the audit's verdict."""
-        return Json({"mechanisms": await light.do(partial(describing.all_mechanisms, bench))})
+        return await service.describe(describing.all_mechanisms)
 
     @app.get("/v1/voices", **answers.of(answers.Voices))
     async def voices() -> Response:
         """The privacy settings in words, with what was measured of each on this collection."""
-        return Json(await light.do(partial(describing.all_voices, bench)))
+        return await service.describe(describing.all_voices)
 
     @app.get("/v1/plane", **answers.of(answers.Plane))
     async def plane() -> Response:
         """Risk and utility of all settings measured on this collection."""
-        return Json(await light.do(partial(describing.plane, bench)))
+        return await service.describe(describing.plane)
 
     @app.get("/v1/ledger", **answers.of(answers.LedgerView))
     async def ledger(request: Request) -> Response:
         """What was spent and what is left; single records only for whoever has the token."""
-        return Json(await light.do(partial(ledger_of, records=request.state.trusted)))
+        return Json(await service.light.do(partial(ledger_of, records=request.state.trusted)))
 
 
 def _token_routes(app: FastAPI, service: Service) -> None:
@@ -202,12 +220,12 @@ def _token_routes(app: FastAPI, service: Service) -> None:
     @app.post("/v1/setting", dependencies=token, **answers.of(answers.Described))
     async def setting(body: Chosen) -> Response:
         """What a setting promises and costs, and what was measured of it."""
-        return Json(await service.light.do(partial(describing.describe_setting, bench, body)))
+        return await service.describe(partial(describing.describe_setting, body))
 
     @app.post("/v1/preview", dependencies=token, **answers.of(answers.Previewed))
     async def preview(body: PreviewBody) -> Response:
         """Draw variants without sending them. They are counted now; a redraw costs again."""
-        return Json(await service.quick.do(partial(draw_preview, bench, previews, body)))
+        return Json(await service.drawing.do(partial(draw_preview, bench, previews, body)))
 
     @app.post("/v1/search", dependencies=token, **answers.of(answers.Found, streams=True))
     async def search(body: SearchBody, request: Request) -> Response:
@@ -274,21 +292,21 @@ async def _long(request: Request, lane: Lane, work: Callable[[Tell], dict[str, A
     return Json(await lane.do(partial(work, silent)))
 
 
-def _health(service: Service) -> dict[str, Any]:
-    bench = service.bench
-    engine = bench.engine()
-    problems = bench.problems() if bench.prepared else []
+def _health(bench: Workbench, problems: list[str]) -> dict[str, Any]:
+    """What is there; nothing is waited for."""
     status = "loading" if not bench.prepared else "incomplete" if problems else "ready"
+    engine = bench.engine() if bench.engine.there else None
+    here = engine is not None and not engine.remote and bench.collection.there
     return {
         "status": status,
         "problems": problems,
         "version": __version__,
-        "collection": None if engine.remote else bench.collection().name,
-        "engine": engine.name,
-        "remote": engine.remote,
+        "collection": bench.collection().name if here else None,
+        "engine": engine and engine.name,
+        "remote": engine and engine.remote,
         "reranker": bench.reranker().name if bench.reranker.there else None,
         "space": bench.space().name if bench.space.there else None,
-        "log": len(bench.log()),
+        "log": len(bench.log()) if bench.log.there else None,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from dataclasses import dataclass, field
 from functools import partial
@@ -9,6 +10,7 @@ from functools import partial
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 PORT = 8765
 DEPTH, DEMO_DEPTH = 100, 10
+_PORT = re.compile(r":\d+$")
 
 
 @dataclass(frozen=True, repr=False)
@@ -18,7 +20,10 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = PORT
     allowed_hosts: tuple[str, ...] = ()
-    """Names, besides those of this machine, by which the service may be addressed."""
+    """Names, besides those of this machine, by which the service may be addressed.
+
+    One with a port, as a tunnel makes it, counts with that port and no other.
+    """
     collection: str = "demo"
     engine: str = "bm25"
     reranker: str = "auto"
@@ -39,9 +44,10 @@ class Settings:
     @property
     def hosts(self) -> frozenset[str]:
         """The Host headers to answer to."""
-        names = (*LOOPBACK, *self.allowed_hosts)
-        bare = names if self.port == 80 else ()
-        return frozenset({f"{name}:{self.port}".lower() for name in names} | set(bare))
+        names = [each.lower() for each in (*LOOPBACK, *self.allowed_hosts)]
+        with_port = {each if _PORT.search(each) else f"{each}:{self.port}" for each in names}
+        # Browsers leave the usual port out.
+        return frozenset(with_port | {each.removesuffix(":80") for each in with_port})
 
     @property
     def address(self) -> str:

@@ -34,6 +34,12 @@ Part = TypeVar("Part")
 MECHANISMS_KEPT = 16
 
 
+class LoadingError(SottovoceError):
+    """Something is asked for that is not loaded yet."""
+
+    retry_after = 1
+
+
 class Once(Generic[Part]):
     """Something that is loaded when first asked for, and after a failure tried again."""
 
@@ -85,6 +91,7 @@ class Workbench:
         self.log: Once[QueryLog] = Once(self._load_log)
         self.pool: Once[Pool] = Once(self._load_pool)
         self.corpus: Once[LocalEngine] = Once(self._load_corpus)
+        self.log_sha256: Once[str] = Once(self._hash_log)
         self._mechanisms: OrderedDict[tuple[Any, ...], Mechanism] = OrderedDict()
         self._lock, self._building = Lock(), Lock()
         self.prepared = False
@@ -102,6 +109,11 @@ class Workbench:
             for encoder in self.attackers():
                 self.log().vectors(encoder)
 
+    def require_prepared(self) -> None:
+        """Refuse rather than wait for what is being loaded."""
+        if not self.prepared:
+            raise LoadingError("the service is still loading: try again in a moment")
+
     def attackers(self) -> list[Encoder]:
         """What an attacker compares queries with: other encoders than the engine's."""
         from sottovoce.engines.dense import Dense
@@ -112,15 +124,16 @@ class Workbench:
 
     def problems(self) -> list[str]:
         """What is missing, and what to do about it."""
-        said = []
-        for part in (self.space, self.reranker):
+        said: dict[str, None] = {}
+        parts: tuple[Once[Any], ...] = (self.engine, self.log, self.space, self.reranker)
+        for part in parts:
             try:
                 part()
             except SottovoceError as error:
-                said.append(str(error))
+                said[str(error)] = None
             except Exception as error:
-                said.append(f"something cannot be loaded ({type(error).__name__})")
-        return said
+                said[f"something cannot be loaded ({type(error).__name__})"] = None
+        return list(said)
 
     # How a text is protected
 
@@ -224,6 +237,11 @@ class Workbench:
         from sottovoce.privacy.query_log import QueryLog, read_log
 
         return QueryLog(read_log(self.settings.log))
+
+    def _hash_log(self) -> str:
+        from sottovoce.experiments.contents import digest
+
+        return digest(self.log().queries)
 
     def _load_pool(self) -> Pool:
         from sottovoce.encoders.pool import Pool, load_pool

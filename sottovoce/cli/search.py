@@ -43,7 +43,7 @@ def search(
         str, typer.Option("-m", "--mechanism", help="Name or spec, as cmp:epsilon=12.5.")
     ] = "cmp",
     epsilon: Annotated[
-        float | None, typer.Option("-e", "--epsilon", help="Budget; else the mechanism's own (cmp: 10).")
+        float | None, typer.Option("-e", "--epsilon", help="Else the mechanism's (cmp: 10).")
     ] = None,
     n: Annotated[int, typer.Option("-n", "--variants", help="Queries to send.")] = 20,
     release: Annotated[

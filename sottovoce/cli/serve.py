@@ -24,7 +24,9 @@ def serve(
     ] = "127.0.0.1",
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A further name by which browsers may address it."),
+        typer.Option(
+            metavar="NAME[:PORT]", help="A further name by which browsers may address it."
+        ),
     ] = None,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in your browser.")

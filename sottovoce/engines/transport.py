@@ -162,7 +162,9 @@ class Transport:
                     f"{host} made no secure connection: if it is on this machine, is it http://?"
                 )
             case ConnectionRefusedError():
-                return MayPass(f"{host} refused the connection: is the server running there?")
+                return MayPass(
+                    f"{host} refused the connection: see whether the server is running there"
+                )
             case http.client.IncompleteRead() | ConnectionError():
                 return MayPass(f"{host} closed the connection before its answer was complete")
             case OSError():

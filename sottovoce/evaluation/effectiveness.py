@@ -130,6 +130,12 @@ def _measure(name: str, threshold: int) -> Measure:
     return measure(rel=threshold) if takes_threshold else measure
 
 
+def cutoff(measure: str) -> int | None:
+    """How many documents a measure looks at; None: all."""
+    found = _measure(measure, 1).params.get("cutoff")
+    return None if found is None else int(found)
+
+
 def _ir_measures() -> ModuleType:
     try:
         import ir_measures

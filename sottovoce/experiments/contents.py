@@ -13,7 +13,8 @@ from sottovoce.encoders.base import files_hash
 from sottovoce.engines.documents import Documents
 from sottovoce.errors import UsageError
 from sottovoce.experiments.description import Texts
-from sottovoce.experiments.shelf import Shelf, plain
+from sottovoce.experiments.naming import plain
+from sottovoce.experiments.shelf import Shelf
 from sottovoce.language.wordnet import wordnet_folder
 from sottovoce.mechanisms import parse
 
@@ -48,7 +49,13 @@ class Contents:
     def encoders(self, *names: str) -> dict[str, str]:
         """Fingerprints by the encoders' own names: what ``auto`` stands for shows here."""
         loaded = [load_encoder(name) for name in names]
-        return {plain(encoder.name): encoder.fingerprint for encoder in loaded}
+        found: dict[str, str] = {}
+        for encoder in loaded:
+            name = plain(encoder.name)
+            while found.get(name, encoder.fingerprint) != encoder.fingerprint:
+                name += "'"  # Another model in a folder of the same name.
+            found[name] = encoder.fingerprint
+        return found
 
     def resources(self, spec: str | None, texts: Texts) -> dict[str, Facts]:
         """What a mechanism, if any, works on; its corpus is the collection, named elsewhere."""

@@ -77,7 +77,7 @@ class Privacy:
     inference_encoders: tuple[str, ...] = ("light",)
     attacks: tuple[str, ...] = ("mode", "centroid", "likelihood", "intersection", "cell")
     attacked: int | None = None
-    """Queries whose words are recovered, spread over the collection; None: all. ``cell`` is slow."""
+    """Queries whose words are recovered, spread over the collection; None: all."""
 
 
 @dataclass(frozen=True)

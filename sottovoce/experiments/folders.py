@@ -31,11 +31,15 @@ def check_folder(folder: Path, experiment: Experiment) -> None:
                 f"the folder holds {other}: choose another folder for '{experiment.name}', or give "
                 "the file that name to go on with it"
             )
-    elif folder.is_dir() and {each.name for each in folder.iterdir()} - BEGUN:
+    elif folder.is_dir() and any(_foreign(each.name) for each in folder.iterdir()):
         raise UsageError(
             "the folder holds files, but no experiment: choose an empty or a new one, nothing of "
             "yours is overwritten"
         )
+
+
+def _foreign(name: str) -> bool:
+    return name not in BEGUN and not (name.startswith(".") and name.endswith(".growing"))
 
 
 def _name(copy: Path) -> str | None:

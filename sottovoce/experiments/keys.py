@@ -6,6 +6,7 @@ from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
+from sottovoce import __version__
 from sottovoce.experiments.contents import (
     Contents,
     Facts,
@@ -14,10 +15,10 @@ from sottovoce.experiments.contents import (
     reranker_encoder,
 )
 from sottovoce.experiments.jobs import Baseline, Deny, Draw, Job, Leak, Learn, Neighbours, Search
-from sottovoce.experiments.shelf import plain
+from sottovoce.experiments.naming import plain
 
 LAYOUT = 1
-"""Raised when the same settings and contents would give another product."""
+"""Raised when the same version, settings and contents would give another product."""
 BY_CONTENT = ("file", "log", "pool", "space", "output_vocabulary", "tasks")
 """Fields of jobs that name something whose content enters instead."""
 ONLY_SAID = ("name", "output_vocabulary")
@@ -35,9 +36,11 @@ class Keys:
     def _key(self, job: Job) -> str:
         said = _settings(asdict(job))
         if isinstance(job, Search | Leak):
-            said["source"] = self.key(Draw(job.source))
+            said["source"] = [self.key(Draw(job.source)), job.source.mechanism]
+        if isinstance(job, Draw):
+            del said["source"]["mechanism"]  # Its name in tables, which variants do not hold.
         contents = {name: _hashes(facts) for name, facts in self.named(job).items()}
-        return digest([LAYOUT, type(job).__name__, said, contents])
+        return digest([__version__, LAYOUT, type(job).__name__, said, contents])
 
     def _named(self, job: Job) -> dict[str, Facts]:
         """What the job names, with names for people and hashes."""

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from importlib import metadata
 from typing import Any
 
 from sottovoce.experiments.description import Experiment
 from sottovoce.experiments.naming import without_paths
 from sottovoce.experiments.store import About
 
-PACKAGES = ("sottovoce", "numpy", "scipy", "pyarrow", "ir_measures", "onnxruntime")
 SEEDED = (
     "All of this was drawn from the seeds above, so that it can be repeated: nothing here protects "
     "anybody. For real texts leave the seed out."
@@ -37,14 +34,14 @@ def manifest(
     by_kind: dict[str, float] = {}
     for cell in cells:
         by_kind[cell.job] = by_kind.get(cell.job, 0.0) + cell.seconds
+    prose = {"description": experiment.description, "notes": list(experiment.notes)}
     said = {
         "name": experiment.name,
-        "description": experiment.description,
-        "notes": experiment.notes,
+        **prose,
         "seeds": experiment.seeds,
         "seeded": True,
         "warning": SEEDED,
-        "versions": versions(),
+        "versions": _versions(cells),
         "facts": gathered(cell.facts for cell in cells),
         "cells": len(cells),
         "done_before": done_before,
@@ -53,10 +50,10 @@ def manifest(
         "wall_seconds": round((finished - started).total_seconds(), 3),
         "started": started.isoformat(timespec="seconds"),
         "finished": finished.isoformat(timespec="seconds"),
-        "experiment": asdict(experiment),
+        "runs": [cell.run for cell in cells if cell.run is not None],
+        "experiment": {**without_paths(asdict(experiment)), **prose},
     }
-    without: dict[str, Any] = without_paths(said)
-    return without
+    return {**said, "facts": without_paths(said["facts"])}
 
 
 def now() -> datetime:
@@ -64,15 +61,13 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def versions() -> dict[str, str]:
-    """The versions of what computes; packages that are not here are left out."""
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+def _versions(cells: Iterable[About]) -> dict[str, str]:
+    """The versions of what computed the cells: several, where some were done before an upgrade."""
+    found: dict[str, dict[str, None]] = {}
+    for cell in cells:
+        for name, version in cell.versions.items():
+            found.setdefault(name, {})[version] = None
+    return {name: ", ".join(each) for name, each in found.items()}
 
 
 def gathered(facts: Iterable[dict[str, Any]]) -> dict[str, list[Any]]:

@@ -36,6 +36,18 @@ class Named:
             section.problem(key, f"there is no file '{name}': check the path", item)
         return path
 
+    def task(self, section: Section, key: str, name: str, item: int | None = None) -> str:
+        """The absolute path of a task, which is read: a task is small."""
+        path = self.file(section, key, name, item)
+        if path and os.path.isfile(path):
+            from sottovoce.evaluation.downstream import read_task
+
+            try:
+                read_task(path)
+            except SottovoceError as error:
+                section.problem(key, str(error), item)
+        return path
+
     def strings(self, section: Section, key: str, name: str) -> str:
         """A source of public strings: demo, a file, the queries of a folder or of ir_datasets."""
         if name == DEMO or name.startswith(FROM_PACKAGE):

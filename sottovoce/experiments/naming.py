@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,6 @@ from sottovoce.experiments.jobs import Job
 
 TOLD = ("collection", "task", "engine", "reranker", "mechanism", "epsilon", "release", "n", "seed")
 """Fields of jobs, in the order in which they are told."""
-
-_EMBEDDED = re.compile(r"""(?:^|(?<=[\s:=,;'"(\[]))/(?:[^\s/]+/)*([^\s/]+)""")
 
 
 def kind_of(job: Job) -> str:
@@ -42,6 +39,12 @@ def without_paths(value: Any) -> Any:
         return {without_paths(name): without_paths(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [without_paths(each) for each in value]
-    if not isinstance(value, str):
-        return value
-    return Path(value).name if Path(value).is_absolute() else _EMBEDDED.sub(r"\1", value)
+    return plain(value) if isinstance(value, str) else value
+
+
+def plain(name: str) -> str:
+    """A name as tables show it: of a path the last part alone, whoever's machine it was on."""
+    kind, colon, rest = name.partition(":")
+    if colon and Path(rest).is_absolute():
+        return f"{kind}:{Path(rest).name}"
+    return Path(name).name if Path(name).is_absolute() else name

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
-from sottovoce.experiments.description import Deniability, Experiment, System, Texts
+from sottovoce.experiments.description import Deniability, Experiment, Privacy, System, Texts
 from sottovoce.experiments.jobs import (
     Baseline,
     Deny,
@@ -82,16 +82,27 @@ def _searches(experiment: Experiment) -> Iterator[Job]:
 
 
 def _leaks(experiment: Experiment) -> Iterator[Job]:
-    privacy = experiment.privacy
-    infers = privacy.log is not None and privacy.inference_encoders
-    if privacy.similarity or privacy.attacks or infers:
+    """Each kind of measure apart: whoever adds one does not repeat the others."""
+    asked, nothing = experiment.privacy, Privacy(similarity=(), inference_encoders=(), attacks=())
+    parts = []
+    if asked.similarity:
+        encoder = asked.similarity_encoder if "semantic" in asked.similarity else "auto"
+        parts.append(replace(nothing, similarity=asked.similarity, similarity_encoder=encoder))
+    if asked.log is not None:
+        parts += [
+            replace(nothing, log=asked.log, inference_encoders=(encoder,))
+            for encoder in asked.inference_encoders
+        ]
+    if asked.attacks:
+        parts.append(replace(nothing, attacks=asked.attacks, attacked=asked.attacked))
+    for part in parts:
         for source in _sources(experiment):
-            yield Leak(source, privacy)
+            yield Leak(source, part)
 
 
 def _words(experiment: Experiment) -> Iterator[Job]:
     """What is measured on words: mechanisms that replace them one by one, and their spaces."""
-    systems = [each for each in experiment.systems if _word_by_word(each)]
+    systems = [each for each in experiment.systems if word_by_word(each)]
     wanted = experiment.deniability
     if wanted is not None:
         for system, epsilon in ((each, eps) for each in systems for eps in each.epsilons):
@@ -115,13 +126,15 @@ def _lessons(experiment: Experiment) -> Iterator[Job]:
     for task in experiment.downstream.tasks:
         one = replace(experiment.downstream, tasks=(task,))
         for seed in experiment.seeds:
-            yield Learn(task, "", None, None, seed, experiment.texts, one)
+            texts = Texts(experiment.texts.space, experiment.texts.output_vocabulary)
+            yield Learn(task, "", None, None, seed, texts, one)
         for system in systems:
             for epsilon, seed in product(system.epsilons, experiment.seeds):
                 yield Learn(task, system.label, system.spec, epsilon, seed, system.texts, one)
 
 
-def _word_by_word(system: System) -> bool:
+def word_by_word(system: System) -> bool:
+    """Whether its mechanism replaces words one by one."""
     return issubclass(parse(system.spec)[0], WordMechanism)
 
 

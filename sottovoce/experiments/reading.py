@@ -9,7 +9,7 @@ from typing import Any
 
 from sottovoce.errors import SottovoceError
 from sottovoce.evaluation.downstream.models import MODELS
-from sottovoce.evaluation.effectiveness import effectiveness
+from sottovoce.evaluation.effectiveness import cutoff, effectiveness
 from sottovoce.experiments.description import (
     Deniability,
     Downstream,
@@ -27,6 +27,7 @@ from sottovoce.experiments.named import (
     each_of,
     missing_extra,
 )
+from sottovoce.experiments.naming import plain
 from sottovoce.experiments.problems import ExperimentError, Problems, Section
 from sottovoce.experiments.selection import unmeasured
 from sottovoce.experiments.steps.learning import task_name
@@ -78,6 +79,7 @@ def _read(top: Section, named: Named) -> Experiment:
     n, seeds = grid.wholes("n", (20,)), grid.wholes("seeds", (0,), least=0)
     systems = read_systems(top.sections("mechanism"), grid, named, texts, max(n, default=1))
     collections = grid.texts("collections")
+    searching = _searching(top.section("search"))
     expected, orders = read_expectations(top)
     experiment = Experiment(
         name=_name(top),
@@ -87,12 +89,12 @@ def _read(top: Section, named: Named) -> Experiment:
         engines=each_of(grid, "engines", grid.texts("engines"), named.engine),
         rerankers=each_of(grid, "rerankers", grid.texts("rerankers", RERANKERS), named.reranker),
         systems=systems,
-        published=read_published(top.sections("published"), named, systems),
+        published=read_published(top.sections("published"), named, systems, texts),
         n=n,
         seeds=seeds,
         texts=texts,
-        searching=_searching(top.section("search")),
-        utility=_utility(top.section("utility")),
+        searching=searching,
+        utility=_utility(top.section("utility"), searching.kept),
         privacy=_privacy(top.section("privacy"), named),
         deniability=_deniability(top.section("deniability")) if top.has("deniability") else None,
         downstream=_downstream(top.section("downstream"), named) if top.has("downstream") else None,
@@ -126,21 +128,26 @@ def _searching(section: Section) -> Searching:
     return found
 
 
-def _utility(section: Section) -> Utility:
+def _utility(section: Section, kept: int) -> Utility:
     default = Utility()
     measures = section.texts("measures", default.measures)
     for at, measure in enumerate(measures, start=1):
-        if problem := _measure_problem(measure):
+        if problem := _measure_problem(measure, kept):
             section.problem("measures", problem, at)
     found = Utility(measures, section.wholes("thresholds", default.thresholds))
     section.finish()
     return found
 
 
-def _measure_problem(measure: str) -> str | None:
+def _measure_problem(measure: str, kept: int) -> str | None:
     """Why a measure cannot be measured, found by trying it on one document."""
     try:
         effectiveness({"1": ["1"]}, {"1": {"1": 1}}, [measure])
+        if (deepest := cutoff(measure)) is not None and deepest > kept:
+            return (
+                f"'{measure}' looks at {deepest} documents, and {kept} of a re-ranked pool are "
+                "kept: raise search.kept"
+            )
     except SottovoceError as error:
         return str(error)
     except Exception:
@@ -193,7 +200,7 @@ def _downstream(section: Section, named: Named) -> Downstream:
         if problem := missing_extra(module, extra, what):
             section.problem("models", problem)
     found = Downstream(
-        tasks=each_of(section, "tasks", tasks, named.file),
+        tasks=each_of(section, "tasks", tasks, named.task),
         models=models,
         limit=section.whole("limit", 1) if section.has("limit") else None,
         encoder=named.encoder(section, "encoder", section.text("encoder", "auto")),
@@ -208,10 +215,21 @@ def _check_whole(top: Section, grid: Section, experiment: Experiment) -> None:
         top.problems.add("", problem)
     if experiment.engines and (problem := missing_extra("ir_measures", "experiments", "searching")):
         grid.problem("engines", problem)
-    names = [collection_name(each) for each in experiment.collections]
-    for at, name in enumerate(names, start=1):
-        if name in names[: at - 1]:
-            grid.problem("collections", f"a folder '{name}' is there already: rename one", at)
+    named_twice = {
+        ("grid", "collections"): [collection_name(each) for each in experiment.collections],
+        ("grid", "engines"): [plain(each) for each in experiment.engines],
+        ("grid", "rerankers"): [plain(each) for each in experiment.rerankers],
+        ("privacy", "inference_encoders"): [
+            plain(each) for each in experiment.privacy.inference_encoders
+        ],
+    }
+    for (section, key), names in named_twice.items():
+        for at, name in enumerate(names, start=1):
+            if name in names[: at - 1]:
+                top.problems.add(
+                    f"{section}.{key}, value {at}",
+                    f"'{name}' is there already: leave one out, or rename its folder",
+                )
     if experiment.downstream is not None:
         tasks = [task_name(task) for task in experiment.downstream.tasks]
         for at, task in enumerate(tasks, start=1):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from sottovoce.errors import closest
-from sottovoce.experiments.description import Expected, ExpectedOrder, Experiment
+from sottovoce.evaluation.downstream.ranking import MEASURES as RANKING
+from sottovoce.experiments.description import Expected, ExpectedOrder, Experiment, System
 from sottovoce.experiments.expectations import Value
 from sottovoce.experiments.named import collection_name, encoder_name
-from sottovoce.experiments.shelf import plain
+from sottovoce.experiments.naming import plain
+from sottovoce.experiments.plan import word_by_word
+from sottovoce.experiments.report.strongest import STRONGEST
+from sottovoce.experiments.steps.learning import task_name
 from sottovoce.experiments.tables import NO_PRIVACY, PRIVATE, SAME_DEPTH
 
 Rows: TypeAlias = dict[str, set[Value]]
@@ -61,13 +65,18 @@ def _rows(experiment: Experiment, table: str) -> Iterator[Rows]:
         yield from _of_queries(experiment)
     elif table == "quipu":
         for each in _of_settings(experiment):
-            risks = _measures_of_privacy(experiment)
+            risks = _measures_of_privacy(experiment) | {STRONGEST}
             yield each | _searched(experiment) | {"utility": _utility(experiment), "measure": risks}
     elif table == "words":
         yield from _of_words(experiment)
     elif experiment.downstream is not None:
-        yield {"mechanism": {""}, "seed": {*experiment.seeds}}
-        yield from _of_systems(experiment, {*experiment.seeds})
+        tasks: Rows = {
+            "task": {task_name(each) for each in experiment.downstream.tasks},
+            "measure": {"accuracy", *RANKING},
+        }
+        yield tasks | {"mechanism": {""}, "seed": {*experiment.seeds}}
+        for each in _of_systems(experiment.systems, {*experiment.seeds}):
+            yield each | tasks
 
 
 def _of_queries(experiment: Experiment) -> Iterator[Rows]:
@@ -100,16 +109,18 @@ def _of_settings(experiment: Experiment) -> Iterator[Rows]:
         }
 
 
-def _of_systems(experiment: Experiment, seeds: set[Value]) -> Iterator[Rows]:
-    for system in experiment.systems:
+def _of_systems(systems: Iterable[System], seeds: set[Value]) -> Iterator[Rows]:
+    for system in systems:
         epsilons = _numbers(system.epsilons)
         yield {"mechanism": {system.label}, "epsilon": epsilons, "seed": seeds}
 
 
 def _of_words(experiment: Experiment) -> Iterator[Rows]:
     if experiment.deniability is not None:
-        for each in _of_systems(experiment, {*experiment.seeds[:1]}):
+        systems = filter(word_by_word, experiment.systems)
+        for each in _of_systems(systems, {*experiment.seeds[:1]}):
             yield each | {"measure": OF_WORDS}
+    if experiment.deniability is not None or experiment.plotted_words:
         ranks: set[Value] = {f"distance to neighbour {rank}" for rank in (1, 10, 100, 1000)}
         yield {"mechanism": {""}, "measure": ranks}
     for word in experiment.plotted_words:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from sottovoce.collections import Collection, load_collection, read_strings
@@ -16,12 +15,14 @@ from sottovoce.errors import UsageError
 from sottovoce.evaluation.downstream.data import Task, read_task
 from sottovoce.evaluation.private import judged
 from sottovoce.experiments.description import Texts
+from sottovoce.experiments.naming import plain
 from sottovoce.mechanisms import Mechanism, mechanism, parse
 from sottovoce.privacy.query_log import QueryLog, read_log
 from sottovoce.privacy.sampling import sample_words
 from sottovoce.spaces.sources import resolve
 from sottovoce.spaces.space import WordSpace
 from sottovoce.spaces.vocabularies import choose_output
+from sottovoce.text import TextPipeline
 from sottovoce.types import Float32Array, IntArray
 
 MECHANISMS_KEPT = 8
@@ -106,9 +107,9 @@ def _task(file: str, limit: int | None) -> Task:
     return task if limit is None else task.sample(limit)
 
 
-def plain(name: str) -> str:
-    """A name as tables show it: of a path the last part alone, whoever's machine it was on."""
-    kind, colon, rest = name.partition(":")
-    if colon and Path(rest).is_absolute():
-        return f"{kind}:{Path(rest).name}"
-    return Path(name).name if Path(name).is_absolute() else name
+def pipeline(texts: Texts, mechanism: Mechanism) -> TextPipeline:
+    """How texts are cut; by default the mechanism's paper says what is protected."""
+    return TextPipeline(
+        unknown=texts.unknown,  # type: ignore[arg-type]  # it is checked there
+        protect=texts.protect or mechanism.protects,
+    )

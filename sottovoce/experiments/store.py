@@ -24,6 +24,7 @@ from sottovoce.experiments.jobs import Baseline, Draw
 from sottovoce.experiments.naming import kind_of, parts_of
 from sottovoce.experiments.product import Product
 from sottovoce.experiments.tables import SCHEMAS, need_arrow
+from sottovoce.experiments.versions import versions
 from sottovoce.experiments.work import Cell
 from sottovoce.sanitizing.work import settle, write_whole
 
@@ -51,6 +52,8 @@ class About:
     facts: dict[str, Any]
     run: str | None
     """The name of its run's file."""
+    versions: dict[str, str]
+    """Of what computed it."""
 
 
 class Store:
@@ -96,7 +99,10 @@ class Store:
         if list(product.table.schema.names) != list(SCHEMAS[product.kind]):
             raise SottovoceError(f"a {kind_of(cell.job)} cell gave a table of another shape")
         run = None if product.run is None else self._keep_run(cell, product.run)
-        about = About(product.kind, kind_of(cell.job), round(seconds, 3), product.facts, run)
+        about = About(
+            *(product.kind, kind_of(cell.job), round(seconds, 3)),
+            *(product.facts, run, versions()),
+        )
         write_whole(self.file(cell), _packed(product.table, about))
 
     def _keep_run(self, cell: Cell, run: Run) -> str:

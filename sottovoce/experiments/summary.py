@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from sottovoce.encoders import load_encoder
 from sottovoce.experiments.report.spread import estimates
 from sottovoce.experiments.report.strongest import measures_like
@@ -20,6 +22,8 @@ from sottovoce.paths import experiments_folder
 from sottovoce.sanitizing.work import write_whole
 
 UTILITY = "nDCG@10"
+PLACE = ("fingerprint", "engine", "reranker", "depth")
+"""What must be equal for figures to be of the same search."""
 LETTERS = 16
 """Letters of a fingerprint in the name of a file."""
 
@@ -38,7 +42,7 @@ def summarise(results: Results) -> list[dict[str, Any]]:
 
 
 def remember(summaries: Iterable[dict[str, Any]]) -> None:
-    """Keep summaries for the app; one of the same collection, engine and re-ranker is replaced."""
+    """Keep summaries for the app; one of the same :data:`PLACE` is replaced."""
     folder = experiments_folder()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for summary in summaries:
@@ -49,12 +53,14 @@ def remember(summaries: Iterable[dict[str, Any]]) -> None:
             write_whole(file, json.dumps([*others, summary], indent=1).encode(), 0o600)
 
 
-def last_summary(fingerprint: str, engine: str, reranker: str) -> dict[str, Any] | None:
-    """The last summary of these documents, this engine and this re-ranker, if there is one."""
-    for summary in _kept(fingerprint):
-        if (summary["engine"], summary["reranker"]) == (engine, reranker):
-            return summary
-    return None
+def last_summary(fingerprint: str, engine: str, reranker: str, depth: int) -> dict[str, Any] | None:
+    """The last summary of these documents, engine, re-ranker and depth, if there is one."""
+    return among(_kept(fingerprint), fingerprint, engine, reranker, depth)
+
+
+def among(summaries: Iterable[dict[str, Any]], *place: str | int) -> dict[str, Any] | None:
+    """The summary with these values of :data:`PLACE`."""
+    return next((each for each in summaries if _place(each) == place), None)
 
 
 def _kept(fingerprint: str) -> list[dict[str, Any]]:
@@ -63,16 +69,18 @@ def _kept(fingerprint: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads(data)
     except (OSError, ValueError):
         return []
-    return [summary for summary in found if summary["fingerprint"] == fingerprint]
+    # Those of earlier versions lack the log's hash, and are not used.
+    return [each for each in found if each["fingerprint"] == fingerprint and "log_sha256" in each]
 
 
-def _place(summary: dict[str, Any]) -> tuple[str, str, str]:
-    return summary["fingerprint"], summary["engine"], summary["reranker"]
+def _place(summary: dict[str, Any]) -> tuple[str | int, ...]:
+    return tuple(summary[name] for name in PLACE)
 
 
 def _summary(results: Results, *, collection: str, engine: str, reranker: str) -> dict[str, Any]:
     where = {"collection": collection, "engine": engine, "reranker": reranker}
     manifest = results.manifest
+    log: dict[str, Any] = next(iter(manifest["facts"].get("log", ())), {})
     least = next(iter(manifest["experiment"]["utility"]["thresholds"]), None)
     recall = f"pooled recall(rel={least})"
     columns = {
@@ -91,7 +99,8 @@ def _summary(results: Results, *, collection: str, engine: str, reranker: str) -
         "fingerprint": _fingerprint(manifest, collection),
         "made": manifest["finished"],
         "queries": len(results.grid("pool", system=NO_PRIVACY, **where).queries),
-        "log": next((log["queries"] for log in manifest["facts"].get("log", ())), None),
+        "log": log.get("queries"),
+        "log_sha256": log.get("sha256"),
         "baseline": {
             name: _only(_estimates(results, measure, system=NO_PRIVACY, **where))
             for name, measure in ((UTILITY, UTILITY), ("recall", recall))
@@ -114,9 +123,16 @@ def _fingerprint(manifest: dict[str, Any], collection: str) -> str:
 
 
 def _estimates(results: Results, measure: str, **where: str) -> Estimates:
+    grid = results.grid(measure, **where)
+    queries = dict(zip(grid.settings, (~np.isnan(grid.values)).sum(axis=1).tolist(), strict=True))
     return {
-        setting: {"value": number.value, "low": number.interval[0], "high": number.interval[1]}
-        for setting, number in estimates(results.grid(measure, **where), measure).items()
+        setting: {
+            "value": number.value,
+            "low": number.interval[0],
+            "high": number.interval[1],
+            "queries": queries[setting],
+        }
+        for setting, number in estimates(grid, measure).items()
         if number.interval is not None
     }
 

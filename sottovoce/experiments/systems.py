@@ -229,22 +229,32 @@ def _settings(system: System) -> set[tuple[float | None, str]]:
 
 
 def read_published(
-    blocks: list[Section], named: Named, systems: tuple[System, ...]
+    blocks: list[Section], named: Named, systems: tuple[System, ...], texts: Texts
 ) -> tuple[Published, ...]:
     """Each [[published]]."""
     taken = {system.label for system in systems}
     found = []
     for block in blocks:
         label, spec = block.text("label", required=True), block.optional("spec")
-        if spec:
-            _parsed(block, spec)
         if label and label in taken:
             block.problem("label", f"'{label}' names something above: choose another")
         taken.add(label)
         files, epsilons = _files(block, named)
+        if spec and (parsed := _parsed(block, spec)) is not None:
+            _check_assumed(block, *parsed, System(spec, label, epsilons, (), texts))
         block.finish()
         found.append(Published(label=label, files=files, epsilons=epsilons, spec=spec))
     return tuple(found)
+
+
+def _check_assumed(
+    block: Section, kind: type[Mechanism], arguments: dict[str, Any], system: System
+) -> None:
+    """The mechanism that an attacker assumes needs the epsilons that were used."""
+    if "epsilon" in map(public_name, kind.parameters()) and None in system.epsilons:
+        block.problem("epsilons", f"{kind.name} has one: say which was used, or leave spec out")
+    else:
+        _check_parts(block, kind, arguments, system, 1)
 
 
 def _files(block: Section, named: Named) -> tuple[tuple[str, ...], tuple[float | None, ...]]:

@@ -84,7 +84,8 @@ class Book:
         column = "total" if text is None else "text_total"
         limit = self.budget.total if text is None else self.budget.per_text
         rows = self._connection.execute(
-            f"SELECT notion, metric, space, {column}, sent, lines, free, clear "  # noqa: S608
+            "SELECT notion, metric, space, "  # noqa: S608
+            f"CASE notion WHEN 'metric' THEN space_sha256 END, {column}, sent, lines, free, clear "
             "FROM records JOIN (SELECT min(number) AS first, max(number) AS last, "
             "sum(releases) AS sent, count(*) AS lines, sum(spent IS NULL) AS free, "
             "sum(CASE WHEN repeats IS NULL THEN in_clear ELSE 0 END) AS clear "
@@ -92,8 +93,8 @@ class Book:
             values,
         )
         return [
-            Spent(notion, metric, space, nats, sent, lines, free, clear, left(limit, nats))
-            for notion, metric, space, nats, sent, lines, free, clear in rows
+            Spent(notion, metric, space, nats, sent, lines, free, clear, left(limit, nats), sha256)
+            for notion, metric, space, sha256, nats, sent, lines, free, clear in rows
         ]
 
     def records(self, text: str | None, limit: int) -> list[Record]:

@@ -234,6 +234,8 @@ class Receipt:
 class Spent:
     """What was spent under one promise, on one text or in all.
 
+    notion, metric, space_sha256
+        The promise; ``space`` is the name of that space when it was last used.
     nats
         Per unit of the metric; None: nothing bounds it.
     releases, records, unbounded
@@ -253,6 +255,7 @@ class Spent:
     unbounded: int
     in_clear: int
     left: float | None
+    space_sha256: str | None = None
 
     @property
     def unit(self) -> str:

@@ -122,7 +122,7 @@ def label(plot: Axes, *, title: str = "", x: str = "", y: str = "", legend: bool
 
 
 def legend_below(figure: Figure, plots: Sequence[Axes]) -> None:
-    """One legend under all plots, for what any of them shows."""
+    """One legend under all plots, for what any of them shows; the figure grows to hold it."""
     named: dict[str, Any] = {}
     for plot in plots:
         handles, names = plot.get_legend_handles_labels()
@@ -130,12 +130,14 @@ def legend_below(figure: Figure, plots: Sequence[Axes]) -> None:
     if not named:
         return
     # About 14 letters of this size fit an inch, and the line before a name takes 6 of them.
-    columns = int(figure.get_figwidth() * 14 // (max(map(len, named)) + 6))
+    fitting = int(figure.get_figwidth() * 14 // (max(map(len, named)) + 6))
+    columns = max(1, min(fitting, len(named)))
+    figure.set_figheight(figure.get_figheight() + 0.17 * -(-len(named) // columns))
     figure.legend(
         named.values(),
         named.keys(),
         loc="outside lower center",
-        ncols=max(1, min(columns, len(named))),
+        ncols=columns,
         frameon=False,
         fontsize=8,
     )

@@ -83,7 +83,7 @@ def quipu(
     risks: ArrayLike,
     utilities: ArrayLike,
     *,
-    best: float | None = None,
+    best: ArrayLike | None = None,
     level: float = LEVEL,
     samples: int = SAMPLES,
     seed: int = 0,
@@ -93,13 +93,13 @@ def quipu(
     risks, utilities
         (parameters,), or (parameters, queries) for intervals; the queries are the same throughout.
     best
-        The utility of the original query, u*.
+        The utility of the original query, u*: a number, or one for each query, which intervals
+        then resample, too.
     seed
         Of the bootstrap, which resamples queries: no privacy hangs on it.
     """
     risk, utility = _checked(risks, utilities)
-    if best is not None and not 0 <= best <= 1:
-        raise UsageError("the utility of the original query lies between 0 and 1")
+    itself = None if best is None else _best(best, risk.shape[1])
     if not 0 < level < 1:
         raise UsageError("the level of an interval lies between 0 and 1")
     if samples < 1:
@@ -112,11 +112,11 @@ def quipu(
     queries = risk.shape[1] if np.ndim(risks) == 2 else None
     interval = anchored_interval = None
     if queries is not None and queries > 1 and len(r) > 0:
-        interval, anchored_interval = _intervals(risk, utility, best, level, samples, seed)
+        interval, anchored_interval = _intervals(risk, utility, itself, level, samples, seed)
     return QuipuScore(
         value=value if len(r) else float("nan"),
         nu_sorted=nu_sorted if len(r) else float("nan"),
-        anchored=None if best is None else float(_area(*_anchored(r, u, best))),
+        anchored=None if itself is None else float(_area(*_anchored(r, u, itself.mean()))),
         points=len(r),
         queries=queries,
         flags=tuple(_flags(r, u, value, nu_sorted, clipped)),
@@ -143,13 +143,25 @@ def _checked(risks: ArrayLike, utilities: ArrayLike) -> tuple[Float64Array, Floa
     return (risk, utility) if risk.ndim == 2 else (risk[:, None], utility[:, None])
 
 
+def _best(best: ArrayLike, queries: int) -> Float64Array:
+    """The utility of the original query, one value for each query."""
+    values = np.asarray(best, dtype=np.float64)
+    if not ((values >= 0) & (values <= 1)).all():
+        raise UsageError("the utility of the original query lies between 0 and 1")
+    if values.ndim and values.shape != (queries,):
+        raise UsageError("give the utility of the original query once, or once for each query")
+    return np.broadcast_to(values, (queries,))
+
+
 def _area(r: Float64Array, u: Float64Array) -> Float64Array:
     """Equation 1 along the first axis; 0 for fewer than two points."""
     h, nu = u - r, u + r
     return np.asarray(((h[1:] + h[:-1]) / 2 * np.diff(nu, axis=0)).sum(axis=0))
 
 
-def _anchored(r: Float64Array, u: Float64Array, best: float) -> tuple[Float64Array, Float64Array]:
+def _anchored(
+    r: Float64Array, u: Float64Array, best: float | Float64Array
+) -> tuple[Float64Array, Float64Array]:
     """The points between nothing said and the query itself."""
     zero, one = np.zeros_like(r, shape=(1, *r.shape[1:])), np.ones((1, *r.shape[1:]))
     return np.concatenate([zero, r, one]), np.concatenate([zero, u, best * one])
@@ -173,7 +185,7 @@ def _flags(
 def _intervals(
     risk: Float64Array,
     utility: Float64Array,
-    best: float | None,
+    best: Float64Array | None,
     level: float,
     samples: int,
     seed: int,
@@ -189,7 +201,7 @@ def _intervals(
         r, u = np.clip(risk @ drawn.T, 0, 1), np.clip(utility @ drawn.T, 0, 1)
         scores.append(_area(r, u))
         if best is not None:
-            anchored.append(_area(*_anchored(r, u, best)))
+            anchored.append(_area(*_anchored(r, u, best @ drawn.T)))
     return _middle(scores, level), _middle(anchored, level) if anchored else None
 
 

@@ -2,15 +2,27 @@
 
 import { get, sentence, takeToken, Trouble } from "./api.js";
 import { byId } from "./dom.js";
-import { loadHistory, startHistory } from "./history.js";
+import { forgetHistory, loadHistory, startHistory } from "./history.js";
 import { showBudget, startLedger } from "./ledger.js";
 import { showMechanisms } from "./mechanisms.js";
 import { complain } from "./notice.js";
 import { showPlane, startPlane } from "./plane.js";
-import { startSanitise } from "./sanitise.js";
-import { startSearch } from "./search.js";
-import { showVoices } from "./setting.js";
+import { forgetTexts, showChoices, startSanitise } from "./sanitise.js";
+import { forgetSearch, startSearch } from "./search.js";
+import { noSetting, showVoices } from "./setting.js";
 import { startTabs, startTheme } from "./tabs.js";
+
+const POLL = 500;
+
+/** What the service has, once it has loaded it. */
+async function loaded() {
+  for (;;) {
+    const health = await get("/health");
+    if (health.status !== "loading") return health;
+    byId("voice-words").textContent = "Loading …";
+    await new Promise((later) => setTimeout(later, POLL));
+  }
+}
 
 async function start() {
   startTheme();
@@ -19,11 +31,12 @@ async function start() {
     throw new Trouble("This page was opened without its token.", "Open the address that the terminal printed.");
   }
   for (const part of [startLedger, startPlane, startSearch, startHistory, startSanitise]) part();
-  const health = await get("/health");
+  const health = await loaded();
   const here = health.remote ? "" : ", which plays the stranger on this machine";
   byId("engine").textContent = health.engine + here;
   const { mechanisms } = await get("/v1/mechanisms");
   showMechanisms(mechanisms);
+  showChoices(mechanisms);
   await loadHistory();
   if (health.problems.length) {
     throw new Trouble(health.problems.map(sentence).join(" "), "Do that in a terminal, then start the service again.");
@@ -39,4 +52,15 @@ addEventListener("hashchange", () => {
   if (location.hash.startsWith("#token=")) location.reload();
 });
 
-start().catch(complain);
+// A browser that keeps pages for later must not keep what was typed, nor show half of it again.
+addEventListener("pagehide", () => {
+  for (const forget of [forgetSearch, forgetTexts, forgetHistory]) forget();
+});
+addEventListener("pageshow", (event) => {
+  if (event.persisted) location.reload();
+});
+
+start().catch((error) => {
+  noSetting(error);
+  complain(error);
+});

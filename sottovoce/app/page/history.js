@@ -36,9 +36,18 @@ async function change(method, body) {
   }
 }
 
+/** Show what is kept; where it cannot be read it can still be wiped. */
 export async function loadHistory() {
-  render(await get("/v1/history"));
+  try {
+    render(await get("/v1/history"));
+  } catch (error) {
+    forgetHistory();
+    byId("history-wipe").hidden = false;
+    byId("history-words").textContent = `${error.message} ${error.todo ?? ""}`;
+  }
 }
+
+export const forgetHistory = () => show(byId("history"));
 
 export function startHistory() {
   byId("history-on").addEventListener("change", (event) => change("PUT", { on: event.target.checked }));

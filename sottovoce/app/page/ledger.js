@@ -1,16 +1,19 @@
 /** What was spent and what is left; a limit, if one is wanted. */
 
-import { call, get } from "./api.js";
-import { byId, el, number, show } from "./dom.js";
+import { call, get, Trouble } from "./api.js";
+import { byId, number } from "./dom.js";
 import { complain, quiet } from "./notice.js";
 import { onSetting, priceOf } from "./setting.js";
 
+const LIMITS = { "limit-total": "total", "limit-each": "per_text" };
+
 let setting = null;
 let ledger = null;
+let unsaved = false;
 
 /** The account under the promise of the chosen setting: others are never added to it. */
 const account = () =>
-  ledger.spent.find(({ notion, metric }) => notion === setting.guarantee.notion && metric === setting.guarantee.metric);
+  ledger.spent.find((each) => ["notion", "metric", "space_sha256"].every((name) => each[name] === setting.account[name]));
 
 function spent() {
   const own = account();
@@ -28,23 +31,18 @@ function left() {
   return `Left: ${number(rest)} of ${number(total)} nats.${every}`;
 }
 
-function bar() {
-  const { total } = ledger.budget;
-  if (!total) return null;
-  return el("progress", { max: total, value: total - (account()?.left ?? total), "aria-label": "Budget spent" });
+/** What a field says; one that holds no number is not taken for one without a limit. */
+function limit(id) {
+  const { value, validity, valueAsNumber } = byId(id);
+  if (!validity.valid) throw new Trouble("A limit is a number of nats from 0.", "Leave the field empty for no limit.");
+  return value === "" ? null : valueAsNumber;
 }
-
-function field(id, label, value) {
-  const box = { id, type: "number", min: 0, step: "any", value: value ?? "", placeholder: "no limit" };
-  return el("div", {}, el("label", { for: id }, label), el("input", box));
-}
-
-const limit = (id) => (byId(id).value === "" ? null : byId(id).valueAsNumber);
 
 async function save() {
   try {
     quiet();
     ledger = await call("PUT", "/v1/ledger/budget", { per_text: limit("limit-each"), total: limit("limit-total") });
+    unsaved = false;
     render();
   } catch (error) {
     complain(error);
@@ -53,24 +51,16 @@ async function save() {
 
 function render() {
   if (!ledger || !setting) return;
-  const open = byId("limits")?.open ?? false;
-  show(
-    byId("budget"),
-    el("p", {}, `${priceOf(setting)} ${spent()} ${left()}`),
-    bar(),
-    el(
-      "details",
-      { id: "limits", open },
-      el("summary", {}, "Set a limit"),
-      el(
-        "div",
-        { class: "fields" },
-        field("limit-total", "In all, in nats", ledger.budget.total),
-        field("limit-each", "For each query, in nats", ledger.budget.per_text),
-      ),
-      el("p", {}, el("button", { type: "button", id: "limit-save", onclick: save }, "Save the limit")),
-    ),
-  );
+  const { total } = ledger.budget;
+  byId("budget").hidden = false;
+  byId("budget-words").textContent = `${priceOf(setting)} ${spent()} ${left()}`;
+  byId("budget-bar").hidden = !total;
+  if (total) {
+    byId("budget-bar").max = total;
+    byId("budget-bar").value = total - (account()?.left ?? total);
+  }
+  if (unsaved) return;
+  for (const [id, name] of Object.entries(LIMITS)) byId(id).value = ledger.budget[name] ?? "";
 }
 
 /** Ask again how things stand. */
@@ -84,6 +74,8 @@ export async function showBudget() {
 }
 
 export function startLedger() {
+  byId("limit-save").addEventListener("click", save);
+  for (const id of Object.keys(LIMITS)) byId(id).addEventListener("input", () => (unsaved = true));
   onSetting((chosen) => {
     setting = chosen;
     render();

@@ -1,14 +1,15 @@
 /** The third tab: what each mechanism does, what it promises, what came of trying to refute it. */
 
 import { sentence } from "./api.js";
-import { byId, el, folded, show } from "./dom.js";
+import { byId, el, folded, number, show } from "./dom.js";
 
 /** A guarantee in short; the long sentence comes with settings and mechanisms. */
-export function promise({ notion, epsilon, metric }) {
+export function promise({ notion, epsilon, metric, scope }) {
   if (notion === "none") return "no formal guarantee.";
-  if (notion === "metric") return `metric privacy, epsilon ${epsilon} per unit of ${metric} distance.`;
-  if (notion === "group") return `epsilon ${epsilon} inside a group of similar words; the group is released.`;
-  return `local differential privacy, epsilon ${epsilon}.`;
+  const each = `epsilon ${number(epsilon)} for each ${scope === "text" ? "text" : "word"}`;
+  if (notion === "metric") return `metric privacy, ${each}, per unit of ${metric} distance.`;
+  if (notion === "group") return `${each}, inside a group of similar words; the group is released.`;
+  return `local differential privacy, ${each}.`;
 }
 
 const part = (title, ...content) => [el("h4", {}, title), ...content.map((each) => el("p", {}, each))];

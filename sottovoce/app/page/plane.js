@@ -16,19 +16,8 @@ let setting = null;
 let voices = [];
 let risk = "query";
 
-/** A spec however its numbers are written and its parameters ordered: epsilon=5.0 is epsilon=5. */
-function plain(spec) {
-  const [name, parameters = ""] = (spec ?? "").split(/:(.*)/s);
-  const values = parameters.split(",").map((each) => {
-    const [key, value] = each.split("=");
-    return `${key}=${value && !Number.isNaN(Number(value)) ? Number(value) : value}`;
-  });
-  return [name, ...values.sort()].join();
-}
-
-const same = (a, b) => plain(a.spec) === plain(b.spec) && a.n === b.n && drawn(a) === drawn(b);
-/** Remembered queries were drawn once: their first release is the same. */
-const drawn = ({ release }) => (release === "remembered" ? "once" : release);
+/** Whether a setting is that of a point: the service decides. */
+const at = (setting, point) => setting?.point === point.id;
 const percent = (share) => `${Math.round(100 * share)} %`;
 
 /** The whole axis of risk: no wider than needed, so that settings can be told apart. */
@@ -63,8 +52,8 @@ const anchor = (x) => (x > WIDTH * 0.8 ? "end" : x < WIDTH * 0.2 ? "start" : "mi
 function point(each, most, end) {
   const x = across(each.risk[risk].value / end);
   const y = up(each.utility.value / most);
-  const voice = voices.find((one) => same(one, each));
-  const chosen = setting && same(setting, each);
+  const voice = voices.find((one) => at(one, each));
+  const chosen = at(setting, each);
   const tell = () => {
     byId("plane-tip").textContent = each.tooltip;
   };
@@ -82,7 +71,7 @@ function point(each, most, end) {
 function picture(points) {
   const most = Math.max(plane.baseline ?? 0, ...points.map(({ utility }) => utility.value)) || 1;
   const end = scale(points);
-  const ordered = [...points].sort((a, b) => Number(same(a, setting)) - Number(same(b, setting)));
+  const ordered = [...points].sort((a, b) => Number(at(setting, a)) - Number(at(setting, b)));
   return svg(
     "svg",
     { class: "plane", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": "Risk and utility of each setting" },
@@ -96,7 +85,7 @@ const range = (figure) => (figure ? `${percent(figure.value)} (${percent(figure.
 const row = (each) =>
   el(
     "tr",
-    { "aria-current": setting && same(setting, each) && "true" },
+    { "aria-current": at(setting, each) && "true" },
     el("th", { scope: "row" }, each.title),
     el("td", {}, range(each.risk.query)),
     el("td", {}, range(each.risk.words)),
@@ -137,7 +126,7 @@ function render() {
     return;
   }
   const points = plane.points.filter((each) => each.utility && each.risk[risk]);
-  const here = setting && plane.points.find((each) => same(each, setting));
+  const here = plane.points.find((each) => at(setting, each));
   show(
     byId("plane"),
     kinds(),

@@ -38,7 +38,7 @@ export function showPreview(query, drawn, onSend, onRedraw) {
   columns(query);
   byId("left-title").firstChild.textContent = "What would leave this machine ";
   byId("left-count").textContent = "not sent yet";
-  const again = drawn.recalled ? "costs nothing: the same again" : `costs another ${cost(drawn.spent)} of your budget`;
+  const again = drawn.release === "remembered" ? "costs nothing, gives the same" : `costs another ${cost(drawn.spent)} of your budget`;
   show(
     byId("left"),
     el("p", {}, `Drawing these cost ${cost(drawn.spent)}. Sending them costs nothing more.`),
@@ -80,7 +80,10 @@ export function showResult(result) {
     ),
     el("p", {}, `This search cost ${cost(result.spent)}.`),
     ...[
-      result.query_sent && "Chance put the query itself among what was sent.",
+      result.query_sent &&
+        (result.protected
+          ? "Chance put the query itself among what was sent."
+          : "No word of it could be replaced: it was sent as it is."),
       result.unknown.length > 0 &&
         `Not in the word space, replaced at random: ${result.unknown.join(", ")}.`,
       result.kept.length > 0 && `Sent as they are: ${result.kept.join(", ")}.`,

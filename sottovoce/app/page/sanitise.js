@@ -12,15 +12,48 @@ const SHOWN = 200;
 let file = null;
 let result = null;
 let working = null;
+let mechanisms = [];
+
+/** The mechanisms to choose from: each begins with its own epsilon, and says what is wrong with it. */
+export function showChoices(all) {
+  mechanisms = all;
+  byId("s-mechanism").addEventListener("change", showChoice);
+  showChoice();
+}
+
+function showChoice() {
+  const { parameters, warning } = mechanisms.find(({ name }) => name === byId("s-mechanism").value);
+  const epsilon = parameters.find(({ name }) => name === "epsilon");
+  byId("s-epsilon").value = epsilon?.default ?? "";
+  byId("s-epsilon").disabled = !epsilon;
+  byId("s-warning").textContent = warning ?? "";
+}
+
+/** A file as text; bytes that are none would come out as other ones. */
+async function textOf(chosen) {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(await chosen.arrayBuffer());
+  } catch {
+    throw new Trouble("That file cannot be read as UTF-8 text.", "Save it as “CSV UTF-8”, then choose it again.");
+  }
+}
 
 async function choose(chosen) {
   if (!chosen) return;
   quiet();
-  if (chosen.size > LARGEST) {
-    complain(new Trouble("That file is too large for this page.", "Use the command: sottovoce sanitize."));
-    return;
+  try {
+    await read(chosen);
+  } catch (error) {
+    backToText();
+    complain(error);
   }
-  const text = await chosen.text();
+}
+
+async function read(chosen) {
+  if (chosen.size > LARGEST) {
+    throw new Trouble("That file is too large for this page.", "Use the command: sottovoce sanitize.");
+  }
+  const text = await textOf(chosen);
   file = { csv: text, delimiter: delimiterOf(text) };
   show(byId("column"), header(text, file.delimiter).map((name) => el("option", { value: name }, name)));
   byId("text").disabled = true;
@@ -28,12 +61,17 @@ async function choose(chosen) {
   byId("file-words").textContent = `${number(Math.ceil(chosen.size / 1024))} KiB read, on this machine.`;
 }
 
-function backToText() {
+function clearFile() {
   file = null;
   byId("file").value = "";
   byId("file-words").textContent = "";
+  show(byId("column"));
   byId("text").disabled = false;
   for (const id of ["column-field", "file-clear"]) byId(id).hidden = true;
+}
+
+function backToText() {
+  clearFile();
   byId("text").focus();
 }
 
@@ -47,6 +85,7 @@ function request() {
 }
 
 async function sanitise() {
+  if (working) return;
   quiet();
   working = new AbortController();
   busy(true);
@@ -54,12 +93,14 @@ async function sanitise() {
     const body = request();
     result = null;
     await stream("/v1/sanitize", body, tell, working.signal);
+    if (!result) throw new Trouble("The service stopped in the middle.", "Look at the terminal, then try again.");
     render();
   } catch (error) {
     byId("s-outcome").hidden = true;
     byId("s-status").textContent = error.name === "AbortError" ? "Stopped." : "";
     complain(error);
   } finally {
+    working = null;
     busy(false);
   }
 }
@@ -71,7 +112,8 @@ function tell(event) {
 }
 
 function busy(now) {
-  byId("s-go").disabled = now;
+  byId("s-go").setAttribute("aria-disabled", now);
+  if (!now && document.activeElement === byId("s-stop")) byId("s-go").focus();
   byId("s-stop").hidden = !now;
   if (now) byId("s-status").textContent = "Replacing words …";
 }
@@ -94,10 +136,20 @@ function render() {
   byId("s-report").textContent = report.words
     ? `${number(report.words.changed)} of ${number(report.words.all)} words changed.`
     : `${number(report.texts.rewritten)} of ${number(report.texts.all)} texts rewritten.`;
-  byId("s-promise").textContent = `Promise, for each word: ${promise(report.guarantee)}`;
+  byId("s-promise").textContent = `Promise: ${promise(report.guarantee)}`;
   const hidden = result.rows.length - rows.length;
   byId("s-more").textContent = hidden ? `${number(hidden)} more rows are in the download.` : "";
   byId("s-outcome").hidden = false;
+}
+
+/** Take everything off the page that was typed, read or came of it. */
+export function forgetTexts() {
+  working?.abort();
+  result = null;
+  clearFile();
+  byId("text").value = "";
+  byId("s-outcome").hidden = true;
+  show(byId("s-rows"));
 }
 
 function download() {

@@ -51,8 +51,8 @@ function busy(now) {
 const preview = (query, setting) =>
   alone(async (signal) => {
     query ??= typed();
-    setting ??= chosen();
-    byId("outcome").hidden = true;
+    setting ??= await chosen();
+    // What was drawn and paid for stays until something else is.
     step("obfuscating");
     const drawn = await call("POST", "/v1/preview", { query, ...setting }, { signal });
     showPreview(query, drawn, () => search(query, setting, drawn.preview), () => preview(query, setting));
@@ -63,9 +63,9 @@ const preview = (query, setting) =>
 const search = (query, setting, drawn) =>
   alone(async (signal) => {
     query ??= typed();
-    setting ??= chosen();
-    // What a preview shows stays, so that it can be sent again after a failure.
-    if (!drawn) byId("outcome").hidden = true;
+    setting ??= await chosen();
+    // What a preview shows stays, so that it can still be sent after a failure.
+    if (!byId("send")) byId("outcome").hidden = true;
     step("obfuscating");
     let result = null;
     const body = { query, ...setting, ...(drawn && { preview: drawn }) };
@@ -76,9 +76,10 @@ const search = (query, setting, drawn) =>
     }, signal);
     if (!result) throw new Trouble("The service stopped in the middle.", "Look at the terminal, then search again.");
     showResult(result);
+    if (drawn) byId("came-title").focus();
     ended(`Done: ${result.hits.length} hits shown.`);
     attack(result, setting);
-    loadHistory().catch(complain);
+    loadHistory();
   });
 
 /** This query's own risk, beside whatever comes next; where it fails the result stands. */
@@ -110,9 +111,12 @@ export function startSearch() {
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") stop();
   });
-  // A browser that keeps pages for later must not keep what was typed.
-  addEventListener("pagehide", () => {
-    byId("query").value = "";
-    byId("text").value = "";
-  });
+}
+
+/** Take everything off the page that was typed, or came of it. */
+export function forgetSearch() {
+  stop();
+  byId("query").value = "";
+  byId("outcome").hidden = true;
+  for (const id of ["typed", "left", "came"]) show(byId(id));
 }

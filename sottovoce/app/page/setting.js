@@ -1,6 +1,6 @@
 /** How low the voice is: four of them, or a setting of one's own; and what was measured of it. */
 
-import { call } from "./api.js";
+import { call, Trouble } from "./api.js";
 import { byId, el, folded, number, show } from "./dom.js";
 import { complain, quiet } from "./notice.js";
 
@@ -14,7 +14,9 @@ const FIELDS = ["mechanism", "epsilon", "n", "release"];
 
 let voices = [];
 let own = null;
+let asking = Promise.resolve();
 let waiting = 0;
+let unknown = new Trouble("No setting is known yet: nothing was sent.", "Wait until the voices are shown.");
 const listeners = [];
 
 /** Be told when the setting changes. */
@@ -22,10 +24,19 @@ export const onSetting = (listener) => listeners.push(listener);
 
 const selected = () => voices.find(({ id }) => byId(`voice-${id}`).checked);
 
-/** The setting as a request has it. */
-export function chosen() {
+/** The setting as a request has it: one whose meaning stands beside it, or none at all. */
+export async function chosen() {
+  await asking;
   const voice = selected();
-  return voice ? { voice: voice.id } : own;
+  if (voice) return { voice: voice.id };
+  if (own) return own;
+  throw unknown;
+}
+
+/** There is no setting to search with, and this is why. */
+export function noSetting(why) {
+  own = null;
+  unknown = why instanceof Trouble ? why : new Trouble("No setting is known: nothing was sent.", "Reload this page.");
 }
 
 const percent = (share) => `${Math.round(100 * share)} %`;
@@ -52,6 +63,7 @@ function render(setting) {
   byId("voice-words").textContent = setting.line ?? "A setting of your own.";
   byId("release-words").textContent = RELEASES[setting.release];
   for (const name of FIELDS) byId(name).value = setting[name] ?? "";
+  byId("epsilon").disabled = setting.epsilon === null;
   show(
     byId("meaning"),
     setting.warning && el("p", { class: "plain" }, setting.warning),
@@ -83,15 +95,18 @@ function read(changed) {
 async function describe(changed) {
   const voice = selected();
   if (voice) byId(`voice-${voice.id}`).checked = false;
-  own = read(changed);
+  own = null;
   const turn = (waiting += 1);
   try {
     quiet();
-    const setting = await call("POST", "/v1/setting", own);
+    const setting = await call("POST", "/v1/setting", read(changed));
     if (turn !== waiting || selected()) return;
     own = details(setting);
     render(setting);
   } catch (error) {
+    if (turn !== waiting || selected()) return;
+    noSetting(error);
+    show(byId("meaning"), el("p", { class: "plain" }, "This setting cannot be had: nothing is sent with it."));
     complain(error);
   }
 }
@@ -118,7 +133,7 @@ export function showVoices(described) {
       ),
     ),
   );
-  for (const name of FIELDS) byId(name).addEventListener("change", () => describe(name));
+  for (const name of FIELDS) byId(name).addEventListener("change", () => (asking = describe(name)));
   render(selected());
 }
 

@@ -31,9 +31,6 @@ export function startTabs() {
   }
 }
 
-/** Go to a tab by program. */
-export const openTab = (id) => select(byId(id));
-
 export function startTheme() {
   const button = byId("theme");
   const system = matchMedia("(prefers-color-scheme: dark)");

@@ -14,6 +14,7 @@ from sottovoce.evaluation.downstream.models import Classifier, Features, Labels,
 from sottovoce.evaluation.downstream.release import Progress, release
 from sottovoce.evaluation.downstream.scores import MAJORITY, Outcome, Setting, Side, Sides
 from sottovoce.mechanisms.base import Mechanism
+from sottovoce.text import TextPipeline
 from sottovoce.types import Float64Array, IntArray
 
 TEST_SHARE = 0.25
@@ -79,10 +80,14 @@ class Classification:
         return out
 
     def obfuscated(
-        self, mechanism: Mechanism, seed: int, progress: Progress | None = None
+        self,
+        mechanism: Mechanism,
+        seed: int,
+        progress: Progress | None = None,
+        pipeline: TextPipeline | None = None,
     ) -> list[Outcome]:
         """The three cells of the 2 x 2 that one release of the data set gives, for each model."""
-        texts, unchanged = release(self.texts, mechanism, seed, progress)
+        texts, unchanged = release(self.texts, mechanism, seed, progress, pipeline=pipeline)
         train, test = self.split(seed)
         epsilon = getattr(mechanism, "epsilon", None)
         out = []

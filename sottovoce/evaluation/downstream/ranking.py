@@ -17,6 +17,7 @@ from sottovoce.evaluation.downstream.models import encoded, need_sklearn
 from sottovoce.evaluation.downstream.release import Progress, release
 from sottovoce.evaluation.downstream.scores import CHANCE, Outcome, Setting, Side, Sides
 from sottovoce.mechanisms.base import Mechanism
+from sottovoce.text import TextPipeline
 from sottovoce.types import BoolArray, Float64Array, IntArray
 
 RANKERS = ("tfidf", "embeddings")
@@ -97,11 +98,17 @@ class Ranking:
         return out + self._ranked(self.questions, self.data.answers, sides, None, seed, None)
 
     def obfuscated(
-        self, mechanism: Mechanism, seed: int, progress: Progress | None = None
+        self,
+        mechanism: Mechanism,
+        seed: int,
+        progress: Progress | None = None,
+        pipeline: TextPipeline | None = None,
     ) -> list[Outcome]:
         """The other three cells; questions and answers are obfuscated once each."""
-        asked, _ = release(self.questions, mechanism, seed, progress)
-        answers, unchanged = release(self.data.answers, mechanism, seed, progress, first=len(asked))
+        asked, _ = release(self.questions, mechanism, seed, progress, pipeline=pipeline)
+        answers, unchanged = release(
+            self.data.answers, mechanism, seed, progress, first=len(asked), pipeline=pipeline
+        )
         stored = {"clean": self.data.answers, "obfuscated": answers}
         said = {"clean": self.questions, "obfuscated": asked}
         out = []

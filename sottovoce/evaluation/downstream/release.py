@@ -8,6 +8,7 @@ import numpy as np
 
 from sottovoce.mechanisms.base import Mechanism
 from sottovoce.obfuscation import Obfuscator
+from sottovoce.text import TextPipeline
 
 Progress = Callable[[int], None]
 """Called with the number of texts that were obfuscated since the last call."""
@@ -20,6 +21,7 @@ def release(
     progress: Progress | None = None,
     *,
     first: int = 0,
+    pipeline: TextPipeline | None = None,
 ) -> tuple[list[str], float | None]:
     """One variant of each text, and the mean share of what came back unchanged.
 
@@ -27,7 +29,8 @@ def release(
     """
     out: list[str] = []
     shares: list[float] = []
-    for result in Obfuscator(mechanism, rng=seed).obfuscate(texts, first=first):
+    cut = pipeline or TextPipeline(protect=mechanism.protects)
+    for result in Obfuscator(mechanism, rng=seed, pipeline=cut).obfuscate(texts, first=first):
         out.append(result.variants[0] if result.variants else "")
         if result.unchanged is not None:
             shares.append(result.unchanged)

@@ -44,6 +44,8 @@ def headline(results: Results, place: Place) -> Table | None:
     )
     if not chosen:
         return None
+    attacks = dict.fromkeys(risk[each].by for each in chosen)
+    grids = [grid, *(results.grid(each, collection=place.collection) for each in attacks)]
     none = results.grid(measure, **place._asdict(), system=NO_PRIVACY)
     names = RowNames(utility)
     rows: list[tuple[Cell, ...]] = [
@@ -63,7 +65,7 @@ def headline(results: Results, place: Place) -> Table | None:
         f"{place.reranker}",
         caption=f"{len(chosen)} of {len(utility)} settings: no other one has both no more risk and "
         f"no less {measure}. Risk: the share of words that the strongest attack gets back. "
-        f"{sized(grid)}{names.shared}; {BOOTSTRAP_SAID}, lazy: {SHARES_SAID}.",
+        f"{sized(*grids)}{names.shared}; {BOOTSTRAP_SAID}, lazy: {SHARES_SAID}.",
         columns=(*names.columns, "ε", "risk", measure),
         rows=tuple(rows),
         notes=(

@@ -62,7 +62,7 @@ def quipu_scores(
         scores[curve] = quipu(
             [[risks[point][query] for query in queries] for point in points],
             [[utilities[point][query] for query in queries] for point in points],
-            best=float(np.mean(best)) if best else None,
+            best=best if len(best) == len(queries) else None,
         )
     return scores
 

@@ -9,6 +9,7 @@ from sottovoce.experiments.report.places import Place, main_measure, sized
 from sottovoce.experiments.report.significance import (
     ALPHA,
     EXACT_QUERIES,
+    PERMUTATIONS,
     Compare,
     Comparison,
     Comparisons,
@@ -43,9 +44,11 @@ def _how(grid: Grid, tests: int, family: str) -> tuple[str, ...]:
     exact = queries <= EXACT_QUERIES
     falls = 2**queries if exact else permutations_for(tests)
     least = min(1.0, tests * (2 / falls if exact else 1 / (falls + 1)))
+    how = f"all {falls:,} exchanges" if exact else f"{PERMUTATIONS:,} random exchanges (seed 0)"
+    if not exact and falls > PERMUTATIONS:
+        how += f", {falls:,} where hardly any came as far"
     said = (
-        f"Paired over queries: Fisher's randomisation test, two-sided, "
-        f"{'all' if exact else 'a random'} {falls:,} exchanges{'' if exact else ' (seed 0)'}. "
+        f"Paired over queries: Fisher's randomisation test, two-sided, {how}. "
         f"The family: {family}, {counted(tests, 'test')}; p after Holm's correction, significant "
         f"at {ALPHA:g}. {EFFECT}"
     )
@@ -106,7 +109,7 @@ def _matrix(tests: Comparisons, grid: Grid, measure: str, where: str, place: Pla
         (
             *names.of(one),
             *(
-                f"{wins.get((one, other), 0)} of {common[one, other]}"
+                f"{wins.get((one, other), 0)}/{common[one, other]}"
                 if (one, other) in common
                 else None
                 for other in order

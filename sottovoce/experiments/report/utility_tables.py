@@ -9,7 +9,6 @@ from functools import partial
 from sottovoce.experiments.report.naming import RowNames, plain, slug
 from sottovoce.experiments.report.places import (
     POOL,
-    POOLED_RECALL,
     Place,
     counts_pool,
     measures,
@@ -40,7 +39,8 @@ MARKS = (
 )
 DEEPER = (
     "“Same depth” is the original query, with as many documents taken as the private search had in "
-    "its pool: what is gained over “no privacy” by depth alone."
+    "its pool, or all that the engine finds for it: what is gained over “no privacy” by depth "
+    "alone."
 )
 
 
@@ -67,7 +67,6 @@ def _table(results: Results, measure: str, chosen: Sequence[Place], compared: Co
         rows += _engine(results, measure, place, grid, names, tests)
     columns, cells = by_epsilon(("engine", *names.columns), rows)
     kept = "" if counts_pool(measure) else f", re-ranked by {reranker}"
-    recall = measure.startswith(POOLED_RECALL)
     said = "Documents in the pool" if measure == POOL else f"Mean {measure}"
     return Table(
         name=slug(measure, collection, "" if counts_pool(measure) else reranker),
@@ -76,7 +75,7 @@ def _table(results: Results, measure: str, chosen: Sequence[Place], compared: Co
         caption=f"{said}{kept}. {sized(*grids)}{names.shared}; {BOOTSTRAP_SAID}.",
         columns=columns,
         rows=cells,
-        notes=(*((MARKS,) if tested else ()), *((DEEPER,) if recall else ())),
+        notes=(*((MARKS,) if tested else ()), DEEPER),
     )
 
 
@@ -88,7 +87,7 @@ def _engine(
     names: RowNames,
     tests: Comparisons | None,
 ) -> Rows:
-    """No privacy, each curve, and of recall the same depth."""
+    """No privacy, each curve, and the original query as deep as each pool."""
     grid_of = partial(results.grid, measure, **place._asdict())
     rows: Rows = []
     for found in estimates(grid_of(system=NO_PRIVACY), measure).values():
@@ -97,12 +96,11 @@ def _engine(
     for curve, points in curves(grid.settings).items():
         cells: dict[float | None, Cell] = {each.epsilon: marked.get(each) for each in points}
         rows.append(((place.engine, *names.of(curve)), cells))
-    if measure.startswith(POOLED_RECALL):
-        deeper = grid_of(system=SAME_DEPTH)
-        values = estimates(deeper, measure)
-        for curve, points in curves(deeper.settings).items():
-            label = names.of(curve._replace(mechanism=f"{SAME_DEPTH} as {curve.mechanism}"))
-            rows.append(((place.engine, *label), {each.epsilon: values[each] for each in points}))
+    deeper = grid_of(system=SAME_DEPTH)
+    values = estimates(deeper, measure)
+    for curve, points in curves(deeper.settings).items():
+        label = names.of(curve._replace(mechanism=f"{SAME_DEPTH} as {curve.mechanism}"))
+        rows.append(((place.engine, *label), {each.epsilon: values[each] for each in points}))
     return rows
 
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.experiments.jobs import Source
 from sottovoce.experiments.product import Product
-from sottovoce.experiments.shelf import Shelf
+from sottovoce.experiments.shelf import Shelf, pipeline
 from sottovoce.experiments.tables import make_table, need_arrow
 from sottovoce.obfuscation import Obfuscator, folded_text
 from sottovoce.privacy.releases import Released, read_releases
-from sottovoce.text import TextPipeline
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,10 +37,7 @@ def _drawn(source: Source, queries: Mapping[str, str], shelf: Shelf) -> Variants
         mechanism,
         n=source.n,
         release=source.release,  # type: ignore[arg-type]  # it is checked there
-        pipeline=TextPipeline(
-            unknown=source.texts.unknown,  # type: ignore[arg-type]
-            protect=source.texts.protect or mechanism.protects,
-        ),
+        pipeline=pipeline(source.texts, mechanism),
         rng=source.seed,
         batch_size=len(queries),
     )

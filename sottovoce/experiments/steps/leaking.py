@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 
 from sottovoce.encoders import load_encoder
 from sottovoce.experiments.jobs import Leak, Source
+from sottovoce.experiments.naming import plain
 from sottovoce.experiments.product import Product
-from sottovoce.experiments.shelf import Shelf, plain
+from sottovoce.experiments.shelf import Shelf
 from sottovoce.experiments.steps.drawing import Variants
 from sottovoce.experiments.tables import PRIVATE, make_table
 from sottovoce.mechanisms import WordMechanism, parse

@@ -11,7 +11,7 @@ from sottovoce.evaluation.downstream.run import experiment
 from sottovoce.experiments.description import Downstream
 from sottovoce.experiments.jobs import Learn
 from sottovoce.experiments.product import Product
-from sottovoce.experiments.shelf import Shelf
+from sottovoce.experiments.shelf import Shelf, pipeline
 from sottovoce.experiments.tables import make_table
 
 
@@ -29,7 +29,8 @@ class Lessons:
             outcomes = lesson.clean(job.seed)
         else:
             mechanism = self.shelf.mechanism(job.spec, job.epsilon, job.texts)
-            outcomes = lesson.obfuscated(mechanism, job.seed)
+            cut = pipeline(job.texts, mechanism)
+            outcomes = lesson.obfuscated(mechanism, job.seed, pipeline=cut)
         rows = [
             (
                 *(task_name(job.task), outcome.setting.model, outcome.setting.hidden),

@@ -15,8 +15,9 @@ from sottovoce.evaluation.effectiveness import effectiveness, pooled_recall
 from sottovoce.evaluation.trec import Run
 from sottovoce.experiments.description import Searching, Utility
 from sottovoce.experiments.jobs import Baseline, Search
+from sottovoce.experiments.naming import plain
 from sottovoce.experiments.product import Product
-from sottovoce.experiments.shelf import Shelf, plain
+from sottovoce.experiments.shelf import Shelf
 from sottovoce.experiments.steps.drawing import Variants
 from sottovoce.experiments.steps.originals import ById, Originals
 from sottovoce.experiments.tables import NO_PRIVACY, PRIVATE, SAME_DEPTH, make_table

@@ -1,6 +1,6 @@
 """The exact Bayes attack on mechanisms whose law is known: argmax of prior(w) * prod p(y_i|w).
 
-One pass over the vocabulary, some true words at a time, decides all positions and all numbers of
+One pass over the words that may win, some at a time, decides all positions and all numbers of
 variants together. Only the best word so far is kept, so memory is a block of laws.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from sottovoce.privacy.reconstruction.contenders import bounded, contenders
 from sottovoce.privacy.reconstruction.target import Target, occurrences
 from sottovoce.spaces.space import UNKNOWN
 from sottovoce.threads import parallel_map
@@ -51,19 +52,23 @@ def likelihood(target: Target, counts: list[int]) -> dict[int, IntArray]:
     seen = csr_matrix((times.astype(np.float64), (rows, places)), shape=(height, len(columns)))
     best = Best(height)
 
-    def scores(start: int) -> tuple[IntArray, Float64Array]:
-        true = np.arange(start, min(start + WORDS_AT_A_TIME, space.size))
+    def scores(true: IntArray) -> Float64Array:
         law = mechanism.log_probabilities(true)
         assert law is not None  # noqa: S101 - asked before
         # A sparse product adds up what was seen and nothing else: no 0 * -inf.
-        return true, np.asarray(seen @ law[:, columns].T) + target.prior(true)
+        return np.asarray(seen @ law[:, columns].T) + target.prior(true)
 
-    starts = range(0, space.size, WORDS_AT_A_TIME)
-    for first in range(0, len(starts), BLOCKS_AT_A_TIME):
-        for true, some in parallel_map(scores, starts[first : first + BLOCKS_AT_A_TIME]):
-            best.update(true, some)
+    if bounded(mechanism):
+        tried = contenders(target, seen, columns, scores)
+    else:
+        tried = np.arange(space.size)
+    blocks = [tried[at : at + WORDS_AT_A_TIME] for at in range(0, len(tried), WORDS_AT_A_TIME)]
+    for first in range(0, len(blocks), BLOCKS_AT_A_TIME):
+        some = blocks[first : first + BLOCKS_AT_A_TIME]
+        for true, found in zip(some, parallel_map(scores, some), strict=True):
+            best.update(true, found)
         if target.progress:
-            target.progress(min(first + BLOCKS_AT_A_TIME, len(starts)), len(starts))
+            target.progress(min(first + BLOCKS_AT_A_TIME, len(blocks)), len(blocks))
     return by_count(target, counts, unseen_out(best.words, rows))
 
 

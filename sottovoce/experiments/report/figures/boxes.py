@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -10,14 +11,13 @@ from sottovoce.experiments.report.figures.boxes_grid import Box, box_of
 from sottovoce.experiments.report.figures.cast import Cast
 from sottovoce.experiments.report.figures.figured import Figured, sheet, spread
 from sottovoce.experiments.report.figures.points import (
-    UTILITY,
-    Where,
     baseline,
     means,
     searched,
     utility_measures,
 )
 from sottovoce.experiments.report.naming import counted, plain, slug
+from sottovoce.experiments.report.places import MAIN_MEASURE, Place
 from sottovoce.experiments.results import Results, Setting
 from sottovoce.types import Float64Array
 
@@ -37,14 +37,14 @@ def box_figures(results: Results, cast: Cast) -> Iterator[Figured]:
     everywhere = searched(results)
     for where in everywhere:
         for measure in utility_measures(results, where.collection):
-            if measure == UTILITY or measure.startswith("pooled recall"):
+            if measure == MAIN_MEASURE or measure.startswith("pooled recall"):
                 yield from _figures(results, boxes, measure, where)
     for collection in dict.fromkeys(each.collection for each in results.groups):
-        yield from _figures(results, boxes, SIMILARITY, Where(collection, "", ""))
+        yield from _figures(results, boxes, SIMILARITY, Place(collection, "", ""))
 
 
 def _figures(
-    results: Results, boxes: Mapping[str, Box], measure: str, where: Where
+    results: Results, boxes: Mapping[str, Box], measure: str, where: Place
 ) -> Iterator[Figured]:
     """One for each release, n, and rest of the settings."""
     sets: dict[tuple[str, ...], dict[tuple[Box, float | None], float]] = {}
@@ -59,15 +59,14 @@ def _figures(
 
 
 def _figure(
-    results: Results, measure: str, where: Where, way: Sequence[str], values: Values
+    results: Results, measure: str, where: Place, way: Sequence[str], values: Values
 ) -> Figured:
     from sottovoce.privacy.charts import heat_map
 
     ks, ns = (sorted({getattr(box, side) for box, _ in values}) for side in ("k", "n"))
     distances = list(dict.fromkeys(box.measure for box, _ in values))
-    epsilons = spread(
-        sorted({epsilon for _, epsilon in values}, key=lambda each: each or 0.0), MOST_EPSILONS
-    )
+    epsilons = _fullest(values)
+    values = {key: value for key, value in values.items() if key[1] in epsilons}
     shown: dict[tuple[float | None, str], Float64Array] = {}
     for epsilon in epsilons:
         for distance in distances:
@@ -80,11 +79,13 @@ def _figure(
     width = max(2.4, 0.46 * len(ns) + 0.8)
     figure, plots = sheet(
         len(shown),
-        columns=min(len(distances), max(1, int(WIDEST // width))),
+        columns=min(
+            len(distances) if len(distances) > 1 else len(shown), int(WIDEST // width) or 1
+        ),
         width=width,
         height=max(1.8, 0.34 * len(ks) + 0.9),
     )
-    every = np.array([value for (_, at), value in values.items() if at in epsilons])
+    every = np.array(list(values.values()))
     for plot, ((epsilon, distance), cells) in zip(plots, shown.items(), strict=True):
         heat_map(
             plot,
@@ -99,7 +100,7 @@ def _figure(
         )
     queries = counted(len(results.grid(measure, **where._asdict()).queries), "query", "queries")
     best = baseline(results, measure, where) if where.engine else None
-    (k, n), value = _extreme(values)
+    largest, value = _largest(values)
     by = f"re-ranked by {where.reranker}" if where.reranker else ""
     here = ", ".join(filter(None, (plain(where.collection), where.engine, by, *way)))
     return Figured(
@@ -108,10 +109,10 @@ def _figure(
         caption=f"Means over {queries}, by the size k of the safe box, the size n of the candidate "
         "box, and the distance that orders words; a lighter cell has a larger value. "
         + (f"Without privacy {measure} is {best:.3f}. " if best is not None else "")
-        + f"The largest is {value:.3f}, with k={k} and n={n}.",
+        + f"The largest is {value:.3f}, {largest}.",
         figure=figure,
         alt=f"Heat maps of {measure}, from {every.min():.2f} to {every.max():.2f}, the largest "
-        f"with k={k} and n={n}.",
+        f"{largest}.",
     )
 
 
@@ -124,6 +125,16 @@ def _differing(ways: Collection[tuple[str, ...]]) -> list[int]:
     return [at for at, parts in enumerate(zip(*ways, strict=True)) if len(set(parts)) > 1]
 
 
-def _extreme(values: Values) -> tuple[tuple[int, int], float]:
-    (box, _), value = max(values.items(), key=lambda each: each[1])
-    return (box.k, box.n), value
+def _fullest(values: Values) -> list[float | None]:
+    """The epsilons at which most boxes were run; of several, some spread over their range."""
+    counts = Counter(epsilon for _, epsilon in values)
+    most = max(counts.values())
+    full = sorted((each for each in counts if counts[each] == most), key=lambda each: each or 0.0)
+    return spread(full, MOST_EPSILONS)
+
+
+def _largest(values: Values) -> tuple[str, float]:
+    """Where the greatest value is, in words, and the value."""
+    (box, epsilon), value = max(values.items(), key=lambda each: each[1])
+    at = "" if epsilon is None else f", epsilon {epsilon:g}"
+    return f"with k={box.k} and n={box.n} ({box.measure}{at})", value

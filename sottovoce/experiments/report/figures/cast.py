@@ -13,6 +13,9 @@ from sottovoce.experiments.results import Results, Setting
 MOST_BOXES = 3
 """More settings of k and n than these are told apart by heat maps, not by lines."""
 
+MOST_SIZES = 8
+"""From this mechanism on all lines are equally thin."""
+
 RELATIVE = re.compile("(synonym|hyponym|neighbour) of (.+)")
 """What the table of words calls the relatives of a plotted word."""
 
@@ -61,16 +64,23 @@ class Cast:
         return look | ({"linestyle": DASHES[way % 3], "markerfacecolor": "white"} if way else {})
 
     def plain_look(self, mechanism: str) -> dict[str, Any]:
-        """Colour and marker of the mechanism where releases play no part."""
+        """Colour and marker of the mechanism where releases play no part.
+
+        Later ones, which are drawn over earlier ones, are smaller, so that all can be seen.
+        """
         from sottovoce.privacy.figures import look
 
-        return look(self.mechanisms.index(mechanism))
+        number = self.mechanisms.index(mechanism)
+        over = min(1.0, number / MOST_SIZES)
+        return look(number) | {"markersize": 6 - 2.5 * over, "linewidth": 2 - over}
 
     @property
     def left_out(self) -> str:
         """A sentence for captions on the mechanisms that stand aside."""
         count = len(self.aside)
-        return f" {count} more settings of k and n are in the heat maps." if count else ""
+        return (
+            f" {count} more settings of k and n are left to heat maps and tables." if count else ""
+        )
 
 
 def _aside(results: Results, mechanisms: Iterable[str]) -> frozenset[str]:

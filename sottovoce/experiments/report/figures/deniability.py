@@ -10,9 +10,8 @@ import numpy as np
 from sottovoce.experiments.report.figures.cast import Cast
 from sottovoce.experiments.report.figures.figured import Figured, sheet, spread
 from sottovoce.experiments.report.figures.over_epsilon import epsilon_axis, log_axis
-from sottovoce.experiments.report.figures.points import grouped
 from sottovoce.experiments.report.naming import counted, plain, slug
-from sottovoce.experiments.results import Results
+from sottovoce.experiments.results import Results, grouped
 from sottovoce.types import Float64Array
 
 MOST_EPSILONS = 6
@@ -33,12 +32,12 @@ def deniability_figures(results: Results, cast: Cast) -> Iterator[Figured]:
             found.setdefault((mechanism, epsilon), {})[measure] = values
     for space, found in spaces.items():
         if any(epsilon is not None for _, epsilon in found):
-            yield _averages(cast, space, found)
+            yield _averages(cast, space, found, _draws(results))
         for measure in SAID:
-            yield _histograms(cast, space, measure, found)
+            yield _histograms(cast, space, measure, found, _draws(results))
 
 
-def _averages(cast: Cast, space: str, found: ByWord) -> Figured:
+def _averages(cast: Cast, space: str, found: ByWord, draws: str) -> Figured:
     from sottovoce.privacy.figures import legend_below, lines
 
     panels: list[tuple[str, str, Callable[[Any], float]]] = [
@@ -85,14 +84,14 @@ def _averages(cast: Cast, space: str, found: ByWord) -> Figured:
         title=f"Plausible deniability against epsilon: {plain(space)}",
         caption=f"Over {counted(words, 'word')}: how often a word is released for itself (N_w, "
         "low is private) and how many words stand in for it (S_w, high is private). The upper "
-        "plots show means, the lower ones the word that is worst off.",
+        f"plots show means, the lower ones the word that is worst off.{draws}",
         figure=figure,
         alt=f"Line charts of N_w and S_w over epsilon; mean N_w, then mean S_w, then the worst: "
         f"{'; '.join(told)}.",
     )
 
 
-def _histograms(cast: Cast, space: str, measure: str, found: ByWord) -> Figured:
+def _histograms(cast: Cast, space: str, measure: str, found: ByWord, draws: str) -> Figured:
     """A plot for each mechanism: one histogram above the other, the smallest epsilon on top."""
     from sottovoce.privacy.figures import label
 
@@ -132,11 +131,18 @@ def _histograms(cast: Cast, space: str, measure: str, found: ByWord) -> Figured:
         title=f"{SAID[measure]}, word by word: {plain(space)}",
         caption=f"Shares of {counted(words, 'word')}, one histogram for each epsilon, all over the "
         "same bins; a black bar is the mean. The least protected words are at the far "
-        f"{worst}.",
+        f"{worst}." + (draws if measure == SUPPORT else ""),
         figure=figure,
         alt=f"Histograms of {measure} by epsilon; means, smallest epsilon first: "
         f"{'; '.join(told)}.",
     )
+
+
+def _draws(results: Results) -> str:
+    """A sentence on what was sampled, for captions."""
+    asked = (results.manifest.get("experiment") or {}).get("deniability") or {}
+    count = f", {asked['draws']:,}" if "draws" in asked else ""
+    return f" Of a mechanism without an exact law S_w cannot exceed the draws of a word{count}."
 
 
 def _edges(measure: str, values: Float64Array) -> tuple[Float64Array, bool]:

@@ -92,4 +92,5 @@ def log_axis(plot: Axes, side: Literal["x", "y"], values: ArrayLike) -> None:
     plot.minorticks_off()
     ends = getattr(plot, f"get_{side}lim")()
     shown = [each for each in at if ends[0] <= each <= ends[1]]
-    getattr(plot, f"set_{side}ticks")(shown, [f"{each:,g}" for each in shown])
+    names = [f"{each:g}" if each < 1000 else f"{each / 1000:g}k" for each in shown]
+    getattr(plot, f"set_{side}ticks")(shown, names)

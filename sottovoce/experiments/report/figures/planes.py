@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from sottovoce.experiments.report.figures.cast import Cast
 from sottovoce.experiments.report.figures.figured import Figured, sheet
 from sottovoce.experiments.report.figures.points import (
-    Where,
     baseline,
     means,
     searched,
     utility_measures,
 )
 from sottovoce.experiments.report.naming import counted, plain, slug
+from sottovoce.experiments.report.places import Place
 from sottovoce.experiments.report.strongest import Strongest, measures_like, strongest
 from sottovoce.experiments.results import Results, Setting, curves
 
@@ -53,7 +53,7 @@ def plane_figures(results: Results, cast: Cast) -> Iterator[Figured]:
 def _attackers(
     results: Results,
     cast: Cast,
-    where: Where,
+    where: Place,
     measure: str,
     risks: Mapping[tuple[str, str], Mapping[Setting, float]],
 ) -> Figured:
@@ -80,7 +80,7 @@ def _attackers(
 def _strongest(
     results: Results,
     cast: Cast,
-    where: Where,
+    where: Place,
     measure: str,
     attacks: Mapping[Setting, Strongest],
 ) -> Figured:
@@ -107,7 +107,7 @@ def _draw(
     plot: Axes,
     results: Results,
     cast: Cast,
-    where: Where,
+    where: Place,
     measure: str,
     risk: Mapping[Setting, float],
 ) -> str:
@@ -141,11 +141,11 @@ def _encoders(results: Results, collection: str) -> list[str]:
     return [each.removeprefix("motivated[").removesuffix("]") for each in found]
 
 
-def _said(where: Where) -> str:
+def _said(where: Place) -> str:
     return f"{plain(where.collection)}, {where.engine}, re-ranked by {where.reranker}"
 
 
-def _queries(results: Results, measure: str, where: Where) -> str:
+def _queries(results: Results, measure: str, where: Place) -> str:
     return counted(len(results.grid(measure, **where._asdict()).queries), "query", "queries")
 
 

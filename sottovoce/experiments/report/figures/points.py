@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sottovoce.experiments.report.figures.cast import Cast
+from sottovoce.experiments.report.places import MAIN_MEASURE, POOL, Place, measures, places
 from sottovoce.experiments.report.spread import estimates
 from sottovoce.experiments.results import Results, Setting, curves
 from sottovoce.experiments.tables import NO_PRIVACY, PRIVATE
 from sottovoce.types import Float64Array
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-UTILITY = "nDCG@10"
-"""What planes show; where it was not measured, the first measure of the answers."""
-
-
-class Where(NamedTuple):
-    """An engine whose answers to the queries of a collection were re-ranked."""
-
-    collection: str
-    engine: str
-    reranker: str
 
 
 @dataclass(frozen=True)
@@ -40,10 +26,9 @@ class Line:
     high: Float64Array
 
 
-def searched(results: Results) -> list[Where]:
+def searched(results: Results) -> list[Place]:
     """Everything that was searched with variants."""
-    groups = (each for each in results.groups if each.system == PRIVATE and each.engine)
-    return list(dict.fromkeys(Where(each[0], each[1], each[2]) for each in groups))
+    return [each for each in places(results) if measures(results, each)]
 
 
 def utility_measures(results: Results, collection: str) -> list[str]:
@@ -53,7 +38,9 @@ def utility_measures(results: Results, collection: str) -> list[str]:
         for each in results.groups
         if each.collection == collection and each.engine and each.system == PRIVATE
     )
-    return sorted(found.keys() - {"pool"}, key=lambda each: (each != UTILITY, [*found].index(each)))
+    return sorted(
+        found.keys() - {POOL}, key=lambda each: (each != MAIN_MEASURE, [*found].index(each))
+    )
 
 
 def means(results: Results, measure: str, **where: str) -> dict[Setting, float]:
@@ -62,7 +49,7 @@ def means(results: Results, measure: str, **where: str) -> dict[Setting, float]:
     return dict(zip(grid.settings, np.nanmean(grid.values, axis=1).tolist(), strict=True))
 
 
-def baseline(results: Results, measure: str, where: Where) -> float | None:
+def baseline(results: Results, measure: str, where: Place) -> float | None:
     """The mean of the original queries, where they were searched."""
     found = means(results, measure, **where._asdict(), system=NO_PRIVACY)
     return next(iter(found.values()), None)
@@ -90,19 +77,6 @@ def lines_of(results: Results, cast: Cast, measure: str, **where: str) -> list[L
 def rises(lines: Iterable[Line]) -> bool:
     """Whether any line has an epsilon: without one there is nothing to draw over it."""
     return any(line.epsilons is not None for line in lines)
-
-
-def grouped(
-    table: pa.Table, keys: Sequence[str], values: Sequence[str] = ("value",)
-) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
-    """The rows that agree in the keys, in order of appearance: (keys, arrays of the values)."""
-    together = table.group_by(list(keys), use_threads=False).aggregate(
-        [(name, "list") for name in values]
-    )
-    names = zip(*(together[key].to_pylist() for key in keys), strict=True)
-    lists = (together[f"{name}_list"] for name in values)
-    for key, arrays in zip(names, zip(*lists, strict=True), strict=True):
-        yield key, tuple(each.values.to_numpy(zero_copy_only=False) for each in arrays)
 
 
 def told(lines: Iterable[Line], cast: Cast) -> str:

@@ -8,14 +8,13 @@ from typing import Any
 from sottovoce.experiments.report.figures.cast import Cast
 from sottovoce.experiments.report.figures.figured import Figured, sheet, spread
 from sottovoce.experiments.report.figures.points import (
-    UTILITY,
-    Where,
     baseline,
     means,
     searched,
     utility_measures,
 )
 from sottovoce.experiments.report.naming import counted, plain, slug
+from sottovoce.experiments.report.places import MAIN_MEASURE, Place
 from sottovoce.experiments.results import Results, Setting, curves
 
 AXES = ("recall", "nDCG", "obf.")
@@ -28,13 +27,13 @@ def radar_figures(results: Results, cast: Cast) -> Iterator[Figured]:
     for where in searched(results):
         measures = utility_measures(results, where.collection)
         recall = next((each for each in measures if each.startswith("pooled recall")), None)
-        if recall is None or UTILITY not in measures:
+        if recall is None or MAIN_MEASURE not in measures:
             continue
         recalls = means(results, recall, **where._asdict())
         similarity = means(results, SIMILARITY, collection=where.collection)
         values = {
             setting: (recalls[setting], gain, 1 - similarity[setting])
-            for setting, gain in means(results, UTILITY, **where._asdict()).items()
+            for setting, gain in means(results, MAIN_MEASURE, **where._asdict()).items()
             if setting in similarity and setting.mechanism not in cast.aside
         }
         if values:
@@ -45,7 +44,7 @@ def _figure(
     results: Results,
     cast: Cast,
     recall: str,
-    where: Where,
+    where: Place,
     values: dict[Setting, tuple[float, float, float]],
 ) -> Figured:
     from sottovoce.privacy.charts import radar
@@ -54,7 +53,7 @@ def _figure(
     lines = curves(values)
     epsilons = sorted({each.epsilon for each in values if each.epsilon is not None})
     shown = spread(epsilons, MOST_EPSILONS)
-    itself = [baseline(results, measure, where) for measure in (recall, UTILITY)]
+    itself = [baseline(results, measure, where) for measure in (recall, MAIN_MEASURE)]
     figure, plots = sheet(len(lines), columns=4, width=2.5, height=2.5, polar=True)
     for plot, (curve, settings) in zip(plots, lines.items(), strict=True):
         shapes: dict[str, Any] = {}
@@ -68,13 +67,13 @@ def _figure(
                 shapes[name], looks[name] = values[setting], _shade(setting.epsilon, shown)
         radar(plot, AXES, shapes, looks=looks, title=cast.name(curve))
     legend_below(figure, plots)
-    queries = len(results.grid(UTILITY, **where._asdict()).queries)
+    queries = len(results.grid(MAIN_MEASURE, **where._asdict()).queries)
     collection = plain(where.collection)
     return Figured(
         name=slug("radar", *where),
         title=f"Recall, nDCG and obfuscation: {collection}, {where.engine}, "
         f"re-ranked by {where.reranker}",
-        caption=f"Means over {counted(queries, 'query', 'queries')}: {recall}, {UTILITY}, and "
+        caption=f"Means over {counted(queries, 'query', 'queries')}: {recall}, {MAIN_MEASURE}, and "
         "obfuscation (obf.), 1 minus the semantic similarity of query and variants. A larger "
         "shape is better; darker shapes have a larger epsilon. Obfuscation is not the risk of an "
         "attack: that is in the planes." + cast.left_out,

@@ -10,9 +10,8 @@ import numpy as np
 
 from sottovoce.experiments.report.figures.cast import RELATIVE, Cast
 from sottovoce.experiments.report.figures.figured import Figured, sheet
-from sottovoce.experiments.report.figures.points import grouped
 from sottovoce.experiments.report.naming import counted, plain, slug
-from sottovoce.experiments.results import Results
+from sottovoce.experiments.results import Results, grouped
 from sottovoce.types import Float64Array
 
 if TYPE_CHECKING:

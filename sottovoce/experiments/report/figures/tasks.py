@@ -12,9 +12,9 @@ from sottovoce.evaluation.downstream.scores import CHANCE, MAJORITY, estimate
 from sottovoce.experiments.report.figures.cast import Cast
 from sottovoce.experiments.report.figures.figured import Figured, sheet
 from sottovoce.experiments.report.figures.over_epsilon import draw_lines
-from sottovoce.experiments.report.figures.points import Line, grouped
+from sottovoce.experiments.report.figures.points import Line
 from sottovoce.experiments.report.naming import counted, plain, slug
-from sottovoce.experiments.results import Results, Setting
+from sottovoce.experiments.results import Results, Setting, grouped
 
 NOTHING = "nothing"
 

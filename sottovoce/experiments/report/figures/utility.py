@@ -8,7 +8,6 @@ from sottovoce.experiments.report.figures.cast import Cast
 from sottovoce.experiments.report.figures.figured import Figured, sheet
 from sottovoce.experiments.report.figures.over_epsilon import draw_lines
 from sottovoce.experiments.report.figures.points import (
-    Where,
     baseline,
     lines_of,
     rises,
@@ -17,6 +16,7 @@ from sottovoce.experiments.report.figures.points import (
     utility_measures,
 )
 from sottovoce.experiments.report.naming import counted, plain, slug
+from sottovoce.experiments.report.places import Place
 from sottovoce.experiments.report.spread import interval_said
 from sottovoce.experiments.results import Results
 
@@ -37,14 +37,14 @@ def utility_figures(results: Results, cast: Cast) -> Iterator[Figured]:
                 yield figured
 
 
-def _figure(results: Results, cast: Cast, measure: str, here: list[Where]) -> Figured | None:
+def _figure(results: Results, cast: Cast, measure: str, here: list[Place]) -> Figured | None:
     from sottovoce.privacy.figures import legend_below
 
     found = {where: lines_of(results, cast, measure, **where._asdict()) for where in here}
     found = {where: lines for where, lines in found.items() if rises(lines)}
     if not found:
         return None
-    figure, plots = sheet(len(found), columns=2, width=4.4)
+    figure, plots = sheet(len(found), columns=2, width=4.4 if len(found) > 1 else 6.4)
     top = max(1.0, *(line.high.max() for lines in found.values() for line in lines))
     for plot, (where, lines) in zip(plots, found.items(), strict=True):
         level = {"no privacy": baseline(results, measure, where)}
