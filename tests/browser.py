@@ -150,9 +150,13 @@ def _url(file: Path, process: subprocess.Popen[bytes], log: Path) -> str:
 
 def figures(fingerprint: str, engine: str, reranker: str) -> dict[str, Any]:
     """A summary of an experiment that nobody ran: figures to be shown, not to be believed."""
+    from sottovoce.collections import demo_log
+    from sottovoce.experiments.contents import digest
+    from sottovoce.privacy.query_log import QueryLog
 
-    def share(value: float, by: str) -> dict[str, Any]:
-        return {"value": value, "low": max(0, value - 0.04), "high": value + 0.06, "by": by}
+    def share(value: float, queries: int, **more: Any) -> dict[str, Any]:
+        low, high = max(0, value - 0.04), value + 0.06
+        return {"value": value, "low": low, "high": high, "queries": queries, **more}
 
     measured = {5.0: (0.24, 0.0, 0.01), 10.0: (0.5, 0.05, 0.06), 12.5: (0.58, 0.1, 0.17)}
     measured[15.0] = (0.61, 0.19, 0.31)
@@ -163,11 +167,11 @@ def figures(fingerprint: str, engine: str, reranker: str) -> dict[str, Any]:
             "epsilon": epsilon,
             "release": "once",
             "n": 20,
-            "nDCG@10": {"value": utility, "low": utility - 0.05, "high": utility + 0.05},
+            "nDCG@10": share(utility, 65),
             "same_depth": None,
             "recall": None,
-            "lazy": share(query * factor, "light"),
-            "words": share(words * factor, "cell"),
+            "lazy": share(query * factor, 65, by="light"),
+            "words": share(words * factor, 8, by="cell"),
         }
         for name, factor in (("cmp", 1), ("vickrey-cmp", 0.9))
         for epsilon, (utility, query, words) in measured.items()
@@ -178,6 +182,7 @@ def figures(fingerprint: str, engine: str, reranker: str) -> dict[str, Any]:
         "made": "2026-01-02T03:04:05+00:00",
         "queries": 65,
         "log": 5141,
+        "log_sha256": digest(QueryLog(demo_log()).queries),
         "engine": engine,
         "reranker": reranker,
         "depth": 10,

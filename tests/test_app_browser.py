@@ -154,6 +154,72 @@ def test_a_preview_costs_and_sends_nothing_a_redraw_costs_again(page_outside, ou
     assert "20 nats, in 2 releases" in page.inner_text("#budget")
 
 
+def test_a_refused_redraw_leaves_what_was_drawn_and_paid_for(page, service):
+    service.ask("PUT", "/v1/ledger/budget", {"per_text": None, "total": 15})
+    page.fill("#query", QUERY)
+    page.click("#preview")
+    page.wait_for_selector("#send")
+    first = sent(page)
+    for button in ("#redraw", "#preview", "#go"):
+        page.click(button)
+        assert "would cost 10 nats" in notice(page)
+        assert sent(page) == first
+    page.click("#send")
+    page.wait_for_selector("#came .hit")
+    assert sorted(sent(page)) == sorted(set(first))
+    assert spent(service) == 10
+
+
+def test_remembered_variants_are_said_to_be_drawn_again_for_nothing(page, service):
+    page.click("#details summary")
+    page.select_option("#release", "remembered")
+    page.fill("#query", QUERY)
+    page.click("#preview")
+    page.wait_for_selector("#send")
+    assert "costs nothing, gives the same" in page.inner_text("#redraw")
+    first = sent(page)
+    page.click("#redraw")
+    page.wait_for_selector("#left :text('Drawing these cost 0 nats')")
+    assert sent(page) == first
+    assert spent(service) == 10
+
+
+def test_a_limit_that_is_not_saved_is_not_lost_and_saving_leaves_the_focus(page):
+    page.click("#limits summary")
+    page.fill("#limit-total", "40")
+    page.check("#voice-whisper", force=True)
+    search(page)
+    page.wait_for_selector("#budget-words:text('Spent so far: 5 nats')")
+    assert page.input_value("#limit-total") == "40"
+    page.focus("#limit-save")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#budget-words:text('Left: 35 of 40 nats')")
+    assert page.evaluate("document.activeElement.id") == "limit-save"
+    assert page.get_attribute("#budget-words", "role") == "status"
+    page.locator("#limit-total").press_sequentially("e")
+    page.click("#limit-save")
+    assert "number of nats" in notice(page)
+    assert "of 40 nats" in page.inner_text("#budget-words")
+
+
+def test_only_the_account_of_the_settings_own_space_is_shown(page, service):
+    """The same notion and metric on another space: the ledger does not add them up."""
+
+    def elsewhere(route):
+        told = route.fetch().json()
+        told["spent"] = [{**each, "space_sha256": "0" * 64} for each in told["spent"]]
+        route.fulfill(json=told)
+
+    page.route("**/v1/ledger", elsewhere)
+    search(page)
+    page.wait_for_selector("#said:text('Done')")
+    assert spent(service) == 10
+    assert "Nothing is spent yet" in page.inner_text("#budget-words")
+    page.unroute("**/v1/ledger")
+    search(page)
+    page.wait_for_selector("#budget-words:text('20 nats')")
+
+
 def test_a_spent_budget_refuses_and_says_what_to_do(page, service):
     page.click("#limits summary")
     page.fill("#limit-total", "15")
@@ -179,7 +245,7 @@ def test_a_spent_budget_refuses_and_says_what_to_do(page, service):
 def test_voices_and_details_say_what_was_measured_and_what_is_promised(page):
     assert page.locator("#voice-murmur").is_checked()
     assert "5 in 100" in page.inner_text("#meaning")
-    assert "1 word in 17" in page.inner_text("#meaning")
+    assert "6 of 100 words (2–12; 8 queries tried)" in page.inner_text("#meaning")
     assert "−22 %" in page.inner_text("#meaning")
     page.check("#voice-whisper", force=True)
     assert "0 in 100" in page.inner_text("#meaning")
@@ -192,8 +258,10 @@ def test_voices_and_details_say_what_was_measured_and_what_is_promised(page):
     assert "in 100" not in page.inner_text("#meaning")
     page.select_option("#release", "independent")
     page.wait_for_selector("#budget :text('costs 140 nats')")
+    page.select_option("#mechanism", "aea")
+    page.wait_for_selector("#epsilon:disabled")
     page.select_option("#mechanism", "wbb")
-    page.wait_for_selector("#meaning .plain")
+    page.wait_for_selector("#epsilon:enabled")
     assert "promises nothing" in page.inner_text("#meaning")
     assert "Nothing bounds" in page.inner_text("#budget")
 
@@ -242,6 +310,57 @@ def test_an_engine_that_is_down_is_said_in_plain_words(chrome, default_space, tm
         page.click("#go")
         page.wait_for_selector("#notice :text('does not answer')")
         assert "sottovoce serve" in page.inner_text("#notice")
+
+
+def test_while_the_service_loads_the_page_waits_and_then_shows_the_voices(chrome, service):
+    forget(service)
+    context = chrome.new_context()
+    page = context.new_page()
+    asked = []
+
+    def loading(route):
+        asked.append(1)
+        told = route.fetch().json()
+        route.fulfill(json={**told, "status": "loading"} if len(asked) < 3 else told)
+
+    page.route("**/health", loading)
+    page.goto(service.address)
+    page.wait_for_selector("#voice-words:text('Loading')")
+    page.wait_for_selector("#plane > *")
+    assert len(asked) == 3
+    assert page.locator("#notice").is_hidden()
+    context.close()
+
+
+def test_without_a_setting_that_is_shown_nothing_is_sent(chrome, service):
+    forget(service)
+    context = chrome.new_context()
+    page = context.new_page()
+    page.route("**/v1/voices", lambda route: route.fulfill(status=504, json={"kind": "timeout"}))
+    page.goto(service.address)
+    assert "service failed" in notice(page)
+    for button in ("#go", "#preview"):
+        page.evaluate("document.getElementById('notice').hidden = true")
+        page.fill("#query", QUERY)
+        page.click(button)
+        assert "service failed" in notice(page)
+    assert spent(service) == 0
+    context.close()
+
+
+def test_a_setting_that_is_refused_is_not_searched_with(page, service):
+    page.click("#details summary")
+    page.fill("#epsilon", "0")
+    page.keyboard.press("Tab")
+    assert "epsilon" in notice(page)
+    page.fill("#query", QUERY)
+    page.click("#go")
+    page.wait_for_selector("#stop", state="hidden")
+    assert "epsilon" in notice(page)
+    assert spent(service) == 0
+    page.check("#voice-whisper", force=True)
+    search(page)
+    assert spent(service) == 5
 
 
 def test_without_a_word_space_the_page_opens_and_says_what_to_run(chrome, tmp_path):
@@ -361,3 +480,37 @@ def test_history_is_off_until_switched_on_and_can_be_wiped(page, service):
     page.click("#history-on")
     page.wait_for_selector("#history-words:text('Off')")
     assert not file.exists()
+
+
+def test_a_damaged_history_can_be_wiped_and_stops_nothing(chrome, service):
+    forget(service)
+    file = service.home / "history.json"
+    file.write_text('{"searches": [')
+    with opened(chrome, service) as page:
+        assert page.locator("#voice-murmur").is_checked()
+        assert "cannot be read" in page.inner_text("#history-words")
+        page.click("#history-wipe")
+        page.wait_for_selector("#history-words:text('Nothing is kept yet')")
+    forget(service)
+
+
+def test_a_page_that_is_left_keeps_nothing_of_what_was_typed(page, service):
+    page.click("#history-on")
+    search(page, "treatment for melanoma")
+    page.wait_for_selector("#history li")
+    page.click("#preview")
+    page.wait_for_selector("#send")
+    page.click("#tab-sanitise")
+    page.fill("#text", "a melanoma")
+    page.click("#s-go")
+    page.wait_for_selector("#s-rows td")
+    held = """() => document.documentElement.outerHTML
+      + [...document.querySelectorAll("input, textarea")].map(each => each.value).join()"""
+    assert "melanoma" in page.evaluate(held)
+    page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))")
+    assert "melanoma" not in page.evaluate(held)
+    assert page.locator("#send").count() == 0
+    page.evaluate("window.before = true")
+    page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
+    page.wait_for_function("window.before === undefined")
+    page.wait_for_selector("#plane > *")

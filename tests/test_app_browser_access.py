@@ -81,6 +81,52 @@ def test_a_dropped_file_is_read_and_nothing_to_do_is_said(page):
     assert page.locator("#column option").all_inner_texts() == ["note"]
 
 
+def test_a_file_that_is_no_utf8_is_refused_in_plain_words(page, tmp_path):
+    file = tmp_path / "latin.csv"
+    file.write_bytes("note\nMünchen\n".encode("latin-1"))
+    page.click("#tab-sanitise")
+    page.set_input_files("#file", file)
+    assert "cannot be read as UTF-8" in notice(page)
+    assert page.locator("#column-field").is_hidden()
+    assert page.locator("#text").is_enabled()
+    file.write_bytes("\ufeffnote\nMünchen\n".encode())
+    page.set_input_files("#file", file)
+    page.wait_for_selector("#column option", state="attached")
+    assert page.locator("#column option").all_inner_texts() == ["note"]
+
+
+def test_each_mechanism_begins_with_its_own_epsilon_and_says_what_is_wrong_with_it(page):
+    page.click("#tab-sanitise")
+    page.fill("#text", "skin cancer")
+    assert page.locator("#s-warning").is_hidden()
+    for name, epsilon in (("cmp", "10"), ("santext", "2"), ("comet-cmp", "5")):
+        page.select_option("#s-mechanism", name)
+        assert page.input_value("#s-epsilon") == epsilon
+    page.click("#s-go")
+    page.wait_for_selector("#s-promise:text('for each text')")
+    assert re.search(r"epsilon [\d,]+(\.\d)? for each text", page.inner_text("#s-promise"))
+    page.select_option("#s-mechanism", "aea")
+    assert page.locator("#s-epsilon").is_disabled()
+    assert page.input_value("#s-epsilon") == ""
+    assert "promises nothing" in page.inner_text("#s-warning")
+    page.select_option("#s-mechanism", "wbb")
+    assert "counterexample" in page.inner_text("#s-warning")
+
+
+def test_a_stream_that_is_cut_short_is_said(page):
+    page.route(
+        "**/v1/sanitize",
+        lambda route: route.fulfill(
+            content_type="application/x-ndjson", body='{"step": "sanitising", "done": 1}\n'
+        ),
+    )
+    page.click("#tab-sanitise")
+    page.fill("#text", "skin cancer")
+    page.click("#s-go")
+    assert "stopped in the middle" in notice(page)
+    assert page.locator("#s-outcome").is_hidden()
+
+
 # For everybody
 
 
@@ -114,6 +160,7 @@ def test_everything_can_be_done_with_the_keyboard_alone(page):
     assert focused(page) == "send"
     page.keyboard.press("Enter")
     page.wait_for_selector("#came .hit")
+    assert focused(page) == "came-title"
     tab_to(page, "history-on")
     page.keyboard.press("Space")
     page.wait_for_selector("#history-wipe", state="visible")

@@ -75,6 +75,13 @@ def test_further_names_must_be_allowed():
     assert client.get("/openapi.json", headers={"Host": "other.lan:8765"}).status_code == 421
 
 
+def test_a_further_name_may_come_with_the_port_of_a_tunnel():
+    own = Settings(port=8765, allowed_hosts=("localhost:9000", "Box.lan:80", "[::1]:7")).hosts
+    assert own >= {"localhost:9000", "localhost:8765", "box.lan:80", "box.lan", "[::1]:7"}
+    assert not own & {"localhost:9000:8765", "box.lan:8765", "localhost"}
+    assert "127.0.0.1" in Settings(port=80).hosts
+
+
 @pytest.mark.parametrize(
     "origin",
     [
@@ -122,10 +129,11 @@ def test_every_call_that_changes_something_needs_the_token(client):
     for method, path in changing:
         wrong = ({}, {"X-Sottovoce-Token": TOKEN[:-1]}, {"Authorization": f"Basic {TOKEN}"})
         for headers in (*wrong, {"X-Sottovoce-Token": ""}, {"Cookie": f"token={TOKEN}"}):
-            answer = client.request(method, path, headers=headers, json={})
+            body = {} if method == "GET" else {"json": {}}
+            answer = client.request(method, path, headers=headers, **body)
             assert answer.status_code == 401
             assert answer.json()["kind"] == "token"
-        assert client.request(f"{method}", f"{path}?token={TOKEN}", json={}).status_code == 401
+        assert client.request(method, f"{path}?token={TOKEN}", **body).status_code == 401
     assert client.post("/v1/nowhere", json={}).status_code == 401
     bearer = {"Authorization": f"Bearer {TOKEN}"}
     assert client.get("/v1/history", headers=bearer).status_code == 200
@@ -199,6 +207,21 @@ def part(data: bytes, more: bool) -> dict[str, Any]:
     return {"type": "http.request", "body": data, "more_body": more}
 
 
+def test_a_method_that_takes_no_body_reads_none():
+    """Nothing is reserved for it: strangers could fill what all bodies share."""
+    guard = Guard(quiet, SETTINGS, bodies_together=10)
+    host = (b"host", b"127.0.0.1:8765")
+    for method in ("GET", "HEAD"):
+        for told in ((b"content-length", b"9"), (b"transfer-encoding", b"chunked")):
+            messages = [part(b"a" * 9, False)]
+            sent = asyncio.run(through(guard, messages, method=method, headers=[host, told]))
+            assert sent[0]["status"] == 400
+            assert messages  # Nobody asked for it.
+        empty = [host, (b"content-length", b"0")]
+        sent = asyncio.run(through(guard, [part(b"", False)], method=method, headers=empty))
+        assert sent[0]["status"] == 200
+
+
 def test_a_body_that_trickles_in_is_given_up():
     guard = Guard(quiet, SETTINGS, body_seconds=0.05)
     slow = [part(b"a", True), 0.2, part(b"b", False)]
@@ -251,6 +274,14 @@ def test_a_flood_is_slowed_down_and_told_when_to_come_back():
     assert (b"retry-after", b"1") in sent[0]["headers"]
 
 
+def test_a_flood_without_the_token_does_not_stop_whoever_has_it():
+    guard = Guard(quiet, SETTINGS, strangers=TokenBucket(rate=0.0, burst=2))
+    stranger = {"method": "GET", "headers": [(b"host", b"127.0.0.1:8765")]}
+    got = [asyncio.run(through(guard, [part(b"", False)], **stranger)) for _ in range(3)]
+    assert [each[0]["status"] for each in got] == [200, 200, 429]
+    assert asyncio.run(through(guard, [part(b"", False)]))[0]["status"] == 200
+
+
 def test_requests_from_elsewhere_do_not_use_up_the_rate():
     bucket = TokenBucket(rate=0.0, burst=1)
     guard = Guard(quiet, SETTINGS, bucket=bucket)
@@ -266,11 +297,9 @@ def test_the_browser_is_brought_to_the_page_once(client):
     opening = service.opening()
     assert TOKEN not in opening
     path = opening.removeprefix("http://127.0.0.1:8765")
-    first, second = (client.get(path, follow_redirects=False) for _ in range(2))
-    assert first.headers["location"] == f"/#token={TOKEN}"
-    assert second.headers["location"] == "/"
-    service.opening()
-    assert client.get("/open/guess", follow_redirects=False).headers["location"] == "/"
+    paths = ("/open/guess", path, path)
+    led = [client.get(each, follow_redirects=False).headers["location"] for each in paths]
+    assert led == ["/", f"/#token={TOKEN}", "/"]
 
 
 def test_a_connection_that_never_asks_is_closed(monkeypatch):
@@ -284,9 +313,12 @@ def test_a_connection_that_never_asks_is_closed(monkeypatch):
     )
     server = uvicorn.Server(config)
 
-    async def ask(data: bytes) -> bytes:
+    async def ask(data: bytes, then: bytes = b"") -> bytes:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(data)
+        if then:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(then)
         answer = await asyncio.wait_for(reader.read(), 30)
         writer.close()
         return answer
@@ -294,7 +326,11 @@ def test_a_connection_that_never_asks_is_closed(monkeypatch):
     async def both() -> list[bytes]:
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         whole = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-        answers = await asyncio.gather(ask(b"GET / HT"), ask(b""), ask(whole))
+        kept = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+        answers = await asyncio.gather(
+            *(ask(b"GET / HT"), ask(b""), ask(kept, b"GET / HT"), ask(kept + b"GET / HT", b"TP")),
+            ask(whole),
+        )
         server.should_exit = True
         await serving
         return answers
@@ -302,7 +338,7 @@ def test_a_connection_that_never_asks_is_closed(monkeypatch):
     with listening:
         *silent, answered = asyncio.run(both())
     assert answered.startswith(b"HTTP/1.1 200")
-    assert silent == [b"", b""]
+    assert [each.replace(b"0\r\n\r\n", b"") for each in silent] == [b""] * 4
 
 
 # The real process

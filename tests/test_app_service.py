@@ -20,16 +20,21 @@ pytest.importorskip("fastapi")
 
 from starlette.testclient import TestClient
 
-from sottovoce.app import measured
+from sottovoce.app import batching, measured
 from sottovoce.app.queueing import FullError, Lane
 from sottovoce.app.sanitising import changes
 from sottovoce.app.schemas import ObfuscateBody
-from sottovoce.app.service import create_app
-from sottovoce.app.settings import Settings
+from sottovoce.app.service import Service, create_app
+from sottovoce.app.settings import DEMO_DEPTH, Settings
+from sottovoce.app.voices import VARIANTS, VOICES
+from sottovoce.collections import demo_log, load_collection
 from sottovoce.engines.base import EngineError
+from sottovoce.engines.bm25 import BM25
 from sottovoce.errors import UsageError
+from sottovoce.experiments.summary import among
 from sottovoce.ledger import Ledger
-from sottovoce.mechanisms import names
+from sottovoce.mechanisms import names, parse
+from sottovoce.privacy.query_log import QueryLog
 from sottovoce.sanitizing import Sanitizer
 
 QUERY = "treatment for skin cancer"
@@ -428,13 +433,15 @@ def summary(client: TestClient, **changed: Any) -> dict[str, Any]:
         "epsilon": 10.0,
         "release": "once",
         "n": 20,
-        "nDCG@10": {"value": 0.32, "low": 0.25, "high": 0.4},
-        "lazy": {"value": 0.05, "low": 0.0, "high": 0.12, "by": "light"},
-        "words": {"value": 0.0625, "low": 0.03, "high": 0.1, "by": "cell"},
+        "nDCG@10": {"value": 0.32, "low": 0.25, "high": 0.4, "queries": 65},
+        "lazy": {"value": 0.05, "low": 0.0, "high": 0.12, "queries": 64, "by": "light"},
+        "words": {"value": 0.0625, "low": 0.03, "high": 0.1, "queries": 8, "by": "cell"},
     }
+    bench = client.app.state.service.bench  # type: ignore[attr-defined]
     return {
         "collection": "demo",
-        "fingerprint": client.app.state.service.bench.engine().fingerprint,  # type: ignore[attr-defined]
+        "fingerprint": bench.engine().fingerprint,
+        "log_sha256": bench.log_sha256(),
         "made": "2026-01-02T03:04:05+00:00",
         "queries": 65,
         "log": 524,
@@ -465,9 +472,11 @@ def test_voices_show_what_was_measured_of_exactly_their_setting(client, tmp_path
     whisper, murmur = told["voices"][:2]
     assert murmur["sentences"] == {
         "query": "An attacker with this log of 524 queries would name your query at the first "
-        "guess in 5 of 100 cases (0–12).",
-        "words": "The strongest of the attacks tried (cell) recovers 1 word in 16 (3–10 of 100).",
-        "utility": "You find 50% of what you would find without privacy (nDCG@10).",
+        "guess in 5 of 100 cases (0–12; 64 queries tried).",
+        "words": "The strongest of the attacks tried (cell) recovers 6 of 100 words (3–10; 8 "
+        "queries tried).",
+        "utility": "You find 50% of what you would find without privacy (nDCG@10, 65 queries "
+        "tried).",
     }
     assert murmur["risk"]["words"]["value"] == 0.0625
     assert murmur["cost"] == 10.0
@@ -475,11 +484,72 @@ def test_voices_show_what_was_measured_of_exactly_their_setting(client, tmp_path
     assert "experiment run" in whisper["not_measured"]
     points = client.get("/v1/plane").json()["points"]
     assert [each["spec"] for each in points] == ["cmp:epsilon=10"]
-    assert "1 word in 16" in points[0]["tooltip"]
-    described = client.post("/v1/setting", json={"epsilon": 10.0}).json()
-    assert described["risk"] == murmur["risk"]
+    assert "6 of 100 words" in points[0]["tooltip"]
+    assert murmur["not_measured"] is None
+    assert (murmur["point"], whisper["point"]) == (points[0]["id"], None)
+    for same in ({"epsilon": 10.0}, {"release": "remembered"}, {"mechanism": "cmp:epsilon=10"}):
+        described = client.post("/v1/setting", json=same).json()
+        assert (described["risk"], described["point"]) == (murmur["risk"], murmur["point"])
     for other in ({"epsilon": 10.5}, {"epsilon": 10.0, "n": 19}, {"release": "independent"}):
         assert client.post("/v1/setting", json=other).json()["utility"] is None
+
+
+def test_the_package_has_figures_of_every_voice():
+    from sottovoce.experiments.contents import digest
+
+    assert measured.PACKAGED.exists(), "see sottovoce/app/packaging.py"
+    engine, log = BM25(load_collection("demo").documents), QueryLog(demo_log())
+    for reranker in ("light", "strong"):
+        place = (engine.fingerprint, "bm25", reranker, DEMO_DEPTH)
+        found = among(measured.packaged(), *place)
+        assert found is not None, reranker
+        assert found["log_sha256"] == digest(log.queries)
+        assert found["baseline"][measured.MAIN] > 0
+        for voice in VOICES:
+            wanted = (parse("cmp", epsilon=voice.epsilon), "once", VARIANTS)
+            (own,) = (
+                each
+                for each in found["settings"]
+                if each["spec"] and (parse(each["spec"]), each["release"], each["n"]) == wanted
+            )
+            for figure in ("lazy", "words", measured.MAIN):
+                assert own[figure]["queries"] > 0
+                assert own[figure]["low"] <= own[figure]["value"] <= own[figure]["high"]
+
+
+def test_figures_of_another_query_log_are_not_shown(client, tmp_path, monkeypatch):
+    monkeypatch.setattr(measured, "packaged", tuple)
+    keep(tmp_path, summary(client, log_sha256="0" * 64))
+    told = client.post("/v1/setting", json={"voice": "murmur"}).json()
+    assert told["risk"]["query"] is None
+    assert told["sentences"]["query"] is None
+    assert "not measured with this query log" in told["not_measured"]
+    assert "6 of 100 words" in told["sentences"]["words"]
+    plane = client.get("/v1/plane").json()
+    assert plane["points"][0]["risk"]["query"] is None
+    assert plane["measured"]["log"] is None
+
+
+def test_figures_of_another_depth_hide_none_that_fit(client, tmp_path, monkeypatch):
+    deep, fitting = summary(client, depth=100, made="2026-02-02"), summary(client)
+    monkeypatch.setattr(measured, "packaged", lambda: (deep, fitting))
+    keep(tmp_path, deep)
+    assert client.get("/v1/voices").json()["measured"]["made"] == fitting["made"]
+    keep(tmp_path, summary(client, made="2026-03-03"))
+    assert client.get("/v1/voices").json()["measured"]["made"] == "2026-03-03"
+
+
+def test_a_setting_sits_only_where_texts_were_treated_alike(client, tmp_path, monkeypatch):
+    """Two points of the same spec: one protects nouns alone, which no voice does."""
+    monkeypatch.setattr(measured, "packaged", tuple)
+    found = summary(client)
+    (own,) = found["settings"]
+    found["settings"] = [{**own, "texts": {"protect": "noun"}}, {**own, "texts": {}}]
+    keep(tmp_path, found)
+    points = client.get("/v1/plane").json()["points"]
+    assert points[0]["id"] != points[1]["id"]
+    described = client.post("/v1/setting", json={"voice": "murmur"}).json()
+    assert described["point"] == points[1]["id"]
 
 
 @pytest.mark.parametrize(
@@ -520,6 +590,30 @@ def test_figures_of_another_collection_engine_or_reranker_are_never_shown(
     assert "experiment run" in told["not_measured"]
 
 
+def test_a_setting_names_the_account_that_the_ledger_keeps_for_it(client):
+    for name in ("cmp", "wbb", "comet-cmp"):
+        client.post("/v1/preview", json={"query": QUERY, "mechanism": name, "n": 2})
+    spent = client.get("/v1/ledger").json()["spent"]
+    assert len(spent) == 3
+    for name, each in zip(("cmp", "wbb", "comet-cmp"), spent, strict=True):
+        told = client.post("/v1/setting", json={"mechanism": name}).json()
+        assert told["account"] == {key: each[key] for key in told["account"]}
+        assert (told["account"]["space_sha256"] is None) == (name == "wbb")
+
+
+def test_a_mechanism_is_described_with_the_encoder_that_it_would_use(client):
+    described = {each["name"]: each for each in client.get("/v1/mechanisms").json()["mechanisms"]}
+    for name in ("comet-cmp", "cmp", "wbb"):
+        own = client.post("/v1/setting", json={"mechanism": name}).json()["guarantee"]
+        assert described[name]["guarantee"] == own
+
+
+def test_a_query_that_has_nothing_to_replace_is_said_to_go_out_as_it_is(client):
+    found = client.post("/v1/search", json={"query": "?!", "n": 2}).json()
+    assert (found["query_sent"], found["protected"], found["spent"]) == (True, False, 0.0)
+    assert client.post("/v1/search", json={"query": QUERY, "n": 2}).json()["protected"] is True
+
+
 def test_a_setting_without_a_promise_says_so(client):
     told = client.post("/v1/setting", json={"mechanism": "wbb"}).json()
     assert "promises nothing" in told["warning"]
@@ -558,6 +652,28 @@ def test_a_missing_space_is_said_with_what_to_run_and_heals(tmp_path, monkeypatc
         assert "sottovoce spaces add" in answer.json()["error"]
         monkeypatch.delenv("SOTTOVOCE_HOME")
         assert client.get("/health").json()["status"] == "ready"
+
+
+def test_while_it_loads_it_says_so_and_everything_else_answers(default_space, monkeypatch):
+    service = Service(SETTINGS)
+    go = Event()
+    load = service.bench.reranker._load
+    monkeypatch.setattr(service.bench.reranker, "_load", lambda: go.wait(30) and load())
+    with as_user(create_app(SETTINGS, service)) as client:
+        for method, path in (
+            *(("GET", "/v1/voices"), ("GET", "/v1/plane"), ("GET", "/v1/mechanisms")),
+            ("POST", "/v1/setting"),
+        ):
+            answer = client.request(method, path, **({"json": {}} if method == "POST" else {}))
+            assert (answer.status_code, answer.json()["kind"]) == (503, "loading")
+            assert answer.headers["retry-after"] == "1"
+        assert client.get("/health").json()["status"] == "loading"
+        assert client.get("/v1/ledger").status_code == 200
+        assert client.get("/v1/history").status_code == 200
+        go.set()
+        while client.get("/health").json()["status"] == "loading":
+            time.sleep(0.05)
+        assert client.get("/v1/voices").status_code == 200
 
 
 def test_a_full_lane_refuses_at_once_and_goes_on_later():
@@ -629,3 +745,54 @@ def test_requests_that_differ_are_not_mixed(client):
         assert result.seeded == (body.seed is not None)
         assert (result == alone) == (body.seed is not None)
     assert isinstance(got[-1], UsageError)
+
+
+def test_long_texts_are_not_done_together(client, monkeypatch):
+    """Whoever comes first is answered first: a batch is bounded in characters, too."""
+    service, sizes = client.app.state.service, []
+    together = service.batches._together
+
+    def counted(bodies: Any) -> Any:
+        sizes.append(len(bodies))
+        return together(bodies)
+
+    monkeypatch.setattr(service.batches, "_together", counted)
+    monkeypatch.setattr(batching, "CHARACTERS_TOGETHER", 100)
+    texts = ["skin " * 5] * 6 + ["skin " * 50, "skin"]
+    bodies = [ObfuscateBody(text=text, n=2, seed=1) for text in texts]
+    assert [each.text for each in gathered(service, bodies)] == texts
+    assert sorted(sizes) == [1, 1, 2, 2, 2]
+    assert (service.batches._count, service.batches._size) == (0, 0)
+
+
+def test_more_characters_than_can_be_done_in_time_are_refused(client, monkeypatch):
+    monkeypatch.setattr(batching, "CHARACTERS_WAITING", 50)
+    assert client.post("/v1/obfuscate", json={"text": "skin " * 10}).status_code == 200
+    answer = client.post("/v1/obfuscate", json={"text": "skin " * 10, "n": 2})
+    assert (answer.status_code, answer.json()["kind"]) == (503, "full")
+    assert client.post("/v1/obfuscate", json={"text": "skin"}).status_code == 200
+
+
+def test_a_full_lane_refuses_all_that_wait_though_one_has_gone(client):
+    """One of them was cancelled: the others are still told."""
+    lane = Lane("work", threads=0, waiting=1, timeout=5)
+    batches = batching.Batches(client.app.state.service.bench, lane, 10)
+    key = batching._key(ObfuscateBody(text="a"))
+    futures = [batches._join(ObfuscateBody(text=text)) for text in "abc"]
+    futures[0].cancel()
+    with pytest.raises(FullError):
+        lane.submit(print)
+    batches._call_a_thread(key)
+    assert futures[0].cancelled()
+    assert all(isinstance(each.exception(1), FullError) for each in futures[1:])
+    assert (batches._count, batches._size) == (0, 0)
+
+
+def test_a_preview_does_not_wait_behind_batches(client):
+    service, go = client.app.state.service, Event()
+    holding = [service.quick.submit(go.wait) for _ in service.quick._threads]
+    try:
+        assert client.post("/v1/preview", json={"query": QUERY, "n": 2}).status_code == 200
+    finally:
+        go.set()
+    assert all(each.result(5) for each in holding)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -77,11 +78,16 @@ def test_every_published_release_has_an_expected_jaccard():
     assert jaccard["WBB", 50] == 0.394, "as released, not as printed"
 
 
-def test_the_demo_experiment_holds_the_voices_of_the_app(default_space):
+def test_the_demo_experiment_needs_nothing_but_the_demo(default_space):
     experiment = read_experiment(DEMO)
-    once = next(each for each in experiment.systems if each.releases == ("once",))
-    assert once.spec == "cmp"
-    assert once.epsilons == (5, 7.5, 10, 12.5, 15)
     assert experiment.collections == ("demo",)
     assert experiment.privacy.log == "demo"
     assert "strong" not in repr(experiment), "make demo installs the light encoder alone"
+
+
+def test_the_figures_of_the_app_are_of_its_voices_and_of_all_queries():
+    content = tomllib.loads((DEMO.parent / "app-experiment.toml").read_text())
+    once = next(each for each in content["mechanism"] if each["releases"] == ["once"])
+    assert (once["spec"], once["epsilons"]) == ("cmp", [5, 10, 12.5, 15])
+    assert "attacked" not in content["privacy"]
+    assert content["search"]["depth"] == 10

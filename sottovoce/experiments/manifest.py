@@ -13,7 +13,7 @@ from sottovoce.experiments.naming import without_paths
 from sottovoce.experiments.store import About
 
 SEEDED = (
-    "All of this was drawn from the seeds above, so that it can be repeated: nothing here protects "
+    "All of this was drawn from fixed seeds, so that it can be repeated: nothing here protects "
     "anybody. For real texts leave the seed out."
 )
 

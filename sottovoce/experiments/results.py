@@ -243,7 +243,7 @@ def grouped(
     names = zip(*(together[key].to_pylist() for key in keys), strict=True)
     lists = zip(*(together[f"{name}_list"] for name in values), strict=True)
     for key, arrays in zip(names, lists, strict=True):
-        yield key, tuple(each.values.to_numpy() for each in arrays)
+        yield key, tuple(each.values.to_numpy(zero_copy_only=False) for each in arrays)
 
 
 def _in_order(codes: IntArray) -> tuple[list[int], IntArray]:

@@ -42,6 +42,7 @@ export async function loadHistory() {
     render(await get("/v1/history"));
   } catch (error) {
     forgetHistory();
+    byId("history-on").checked = true;
     byId("history-wipe").hidden = false;
     byId("history-words").textContent = `${error.message} ${error.todo ?? ""}`;
   }

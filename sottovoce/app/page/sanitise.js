@@ -22,11 +22,15 @@ export function showChoices(all) {
 }
 
 function showChoice() {
-  const { parameters, warning } = mechanisms.find(({ name }) => name === byId("s-mechanism").value);
+  const { guarantee, parameters, warning } = mechanisms.find(({ name }) => name === byId("s-mechanism").value);
   const epsilon = parameters.find(({ name }) => name === "epsilon");
   byId("s-epsilon").value = epsilon?.default ?? "";
   byId("s-epsilon").disabled = !epsilon;
+  byId("s-hint").textContent = epsilon
+    ? `Smaller hides more. Each ${guarantee.scope === "text" ? "text" : "word"} costs anew each time it stands there.`
+    : "This mechanism has none.";
   byId("s-warning").textContent = warning ?? "";
+  byId("s-warning").hidden = !warning;
 }
 
 /** A file as text; bytes that are none would come out as other ones. */
