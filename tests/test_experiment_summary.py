@@ -8,6 +8,7 @@ import stat
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("pyarrow", reason="pip install 'sottovoce[experiments]'")
@@ -17,6 +18,7 @@ from sottovoce.collections import load_collection
 from sottovoce.engines.choose import choose_engine
 from sottovoce.errors import UsageError
 from sottovoce.evaluation.effectiveness import Measured
+from sottovoce.experiments.contents import digest
 from sottovoce.experiments.reading import read_experiment
 from sottovoce.experiments.results import Results, Setting
 from sottovoce.experiments.running import run_experiment
@@ -25,6 +27,7 @@ from sottovoce.mechanisms import parse
 from sottovoce.paths import experiments_folder
 from sottovoce.privacy.intervals import interval
 
+DEPTH = 100
 FILE = """
 name = "small"
 description = "A small one."
@@ -68,8 +71,8 @@ def results(file, tmp_path_factory, default_space):
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("home")))
         outcome = run_experiment(read_experiment(file), folder, file=file)
-        assert last_summary(demo().fingerprint, "bm25", "light") is not None
-    assert (outcome.cells, outcome.done_before, outcome.folder) == (10, 0, folder)
+        assert last_summary(demo().fingerprint, "bm25", "light", DEPTH) is not None
+    assert (outcome.cells, outcome.done_before, outcome.folder) == (12, 0, folder)
     return Results(folder)
 
 
@@ -102,16 +105,16 @@ def test_a_further_epsilon_in_the_file_runs_only_its_own_cells(results, file, ho
 
     def progress(done, total):
         seen.append((done, total))
-        assert Results(folder).manifest["cells"] == 10
+        assert Results(folder).manifest["cells"] == 12
 
     before = (folder / "results.csv").read_bytes()
     outcome = run_experiment(read_experiment(more), folder, file=more, progress=progress)
-    assert (outcome.cells, outcome.done_before) == (14, 10)
-    assert seen == [(done, 14) for done in range(10, 15)]
+    assert (outcome.cells, outcome.done_before) == (17, 12)
+    assert seen == [(done, 17) for done in range(12, 18)]
     assert Results(folder).distinct("epsilon") == [None, 5.0, 12.5, 20.0]
     assert "20" in (folder / "experiment.toml").read_text()
     again = run_experiment(read_experiment(file), folder, file=file)
-    assert (again.cells, again.done_before) == (10, 10)
+    assert (again.cells, again.done_before) == (12, 12)
     assert (folder / "results.csv").read_bytes() == before
 
 
@@ -121,14 +124,18 @@ def demo():
 
 def test_the_app_finds_the_figures_of_its_own_collection(results, home):
     remember(summarise(results))
-    found = last_summary(demo().fingerprint, "bm25", "light")
+    found = last_summary(demo().fingerprint, "bm25", "light", DEPTH)
     assert found == next(each for each in summarise(results) if each["reranker"] == "light")
     assert (found["collection"], found["queries"], found["log"]) == ("demo", 65, 3)
+    assert found["log_sha256"] == digest(["skin cancer", "how to divorce", "weather in rome"])
     assert found["made"] == results.manifest["finished"]
-    for where in (("0" * 64, "bm25", "light"), (demo().fingerprint, "dense:light", "light")):
+    for where in (
+        ("0" * 64, "bm25", "light", DEPTH),
+        (demo().fingerprint, "dense:light", "light", DEPTH),
+    ):
         assert last_summary(*where) is None
     others = demo().fingerprint[:16] + "0" * 48
-    assert last_summary(others, "bm25", "light") is None
+    assert last_summary(others, "bm25", "light", DEPTH) is None
     (kept,) = home.glob("*.json")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
@@ -158,12 +165,30 @@ def test_the_figures_are_those_of_the_tables(results):
     words = results.values("words[mode]", collection="demo")[setting]
     assert told["words"]["value"] == pytest.approx(sum(words.values()) / len(words))
     assert told["words"]["by"] == "mode"
+    assert [told[name]["queries"] for name in ("nDCG@10", "lazy")] == [65, 65]
+    assert told["words"]["queries"] == len(words)
     base = results.values("nDCG@10", **where, system="no privacy")
     assert light["baseline"]["nDCG@10"] == pytest.approx(
         sum(sum(each.values()) for each in base.values()) / 65
     )
     assert none["settings"][1]["nDCG@10"] != told["nDCG@10"]
     assert none["settings"][1]["lazy"] == told["lazy"]
+
+
+def test_each_figure_says_on_how_many_queries_it_was_measured(results, monkeypatch):
+    """Words may be attacked on fewer queries than were searched."""
+    whole = results.grid
+
+    def fewer(measure, **where):
+        grid = whole(measure, **where)
+        if measure.startswith("words["):
+            grid.values[0, 8:] = np.nan
+        return grid
+
+    monkeypatch.setattr(results, "grid", fewer)
+    first, second = summarise(results)[0]["settings"]
+    assert (first["words"]["queries"], first["lazy"]["queries"]) == (8, 65)
+    assert second["words"]["queries"] > 8
 
 
 def test_what_was_not_measured_is_none(results, tmp_path, home, default_space):
@@ -174,6 +199,7 @@ def test_what_was_not_measured_is_none(results, tmp_path, home, default_space):
     run_experiment(replace(experiment, privacy=privacy, utility=utility), folder)
     for found in summarise(Results(folder)):
         assert found["log"] is None
+        assert found["log_sha256"] is None
         assert found["baseline"]["nDCG@10"] is None
         for setting in found["settings"]:
             assert [setting[name] for name in ("lazy", "words", "nDCG@10")] == [None] * 3
@@ -183,14 +209,17 @@ def test_what_was_not_measured_is_none(results, tmp_path, home, default_space):
 def test_the_last_experiment_wins_and_others_stay(results, home):
     light, none = summarise(results)
     remember([light, none])
-    remember([{**light, "made": "later"}])
-    assert last_summary(light["fingerprint"], "bm25", "light")["made"] == "later"
-    assert last_summary(light["fingerprint"], "bm25", "none")["made"] == none["made"]
+    remember([{**light, "made": "later"}, {**light, "made": "deeper", "depth": 1000}])
+    assert last_summary(light["fingerprint"], "bm25", "light", 1000)["made"] == "deeper"
+    assert last_summary(light["fingerprint"], "bm25", "light", DEPTH)["made"] == "later"
+    assert last_summary(light["fingerprint"], "bm25", "none", DEPTH)["made"] == none["made"]
     (kept,) = home.glob("*.json")
     kept.write_text(json.dumps([light])[:50])
-    assert last_summary(light["fingerprint"], "bm25", "light") is None
+    assert last_summary(light["fingerprint"], "bm25", "light", DEPTH) is None
+    kept.write_text(json.dumps([{k: light[k] for k in light if k != "log_sha256"}]))
+    assert last_summary(light["fingerprint"], "bm25", "light", DEPTH) is None
     remember([light])
-    assert last_summary(light["fingerprint"], "bm25", "light") == light
+    assert last_summary(light["fingerprint"], "bm25", "light", DEPTH) == light
 
 
 def test_wrong_calls_are_refused_before_anything_is_written(results, tmp_path):

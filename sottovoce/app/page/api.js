@@ -12,9 +12,10 @@ export function takeToken() {
 
 /** What went wrong, in words, and what to do about it; it never holds what was typed. */
 export class Trouble extends Error {
-  constructor(what, todo = "") {
+  constructor(what, todo = "", kind = "") {
     super(what);
     this.todo = todo;
+    this.kind = kind;
   }
 }
 
@@ -48,9 +49,9 @@ export const sentence = (text) => text[0].toUpperCase() + text.slice(1).replace(
 /** Trouble out of what the service said, which repeats nothing of a request. */
 export function failed(said, status) {
   const words = WORDS[said?.kind] ?? WORDS[status];
-  if (words) return new Trouble(...words);
+  if (words) return new Trouble(...words, said?.kind);
   const what = typeof said?.error === "string" && said.error ? said.error : "the service failed";
-  return new Trouble(sentence(what), TODO[said?.kind] ?? "");
+  return new Trouble(sentence(what), TODO[said?.kind] ?? "", said?.kind);
 }
 
 async function refusal(response) {

@@ -41,6 +41,7 @@ export async function loadHistory() {
   try {
     render(await get("/v1/history"));
   } catch (error) {
+    if (error.kind === "token") throw error;
     forgetHistory();
     byId("history-on").checked = true;
     byId("history-wipe").hidden = false;

@@ -79,7 +79,7 @@ const search = (query, setting, drawn) =>
     if (drawn) byId("came-title").focus();
     ended(`Done: ${result.hits.length} hits shown.`);
     attack(result, setting);
-    loadHistory();
+    loadHistory().catch(complain);
   });
 
 /** This query's own risk, beside whatever comes next; where it fails the result stands. */
