@@ -19,6 +19,7 @@ from sottovoce.app import answers, describing, failures
 from sottovoce.app.batching import Batches
 from sottovoce.app.docs_page import render as render_docs
 from sottovoce.app.failures import Json
+from sottovoce.app.health import health_of
 from sottovoce.app.history import History
 from sottovoce.app.ledgering import ledger_of, limit
 from sottovoce.app.previews import Previews
@@ -183,8 +184,8 @@ def _open_routes(app: FastAPI, service: Service) -> None:
         """Whether everything that a search needs is there, and what to do if not."""
         bench = service.bench
         if not bench.prepared:
-            return Json(_health(bench, []))
-        return Json(_health(bench, await service.looking.do(bench.problems)))
+            return Json(health_of(bench, []))
+        return Json(health_of(bench, await service.looking.do(bench.problems)))
 
     @app.get("/v1/mechanisms", **answers.of(answers.Mechanisms))
     async def mechanisms() -> Response:
@@ -290,24 +291,6 @@ async def _long(request: Request, lane: Lane, work: Callable[[Tell], dict[str, A
     if NDJSON in request.headers.get("accept", ""):
         return StreamingResponse(stream(lane, work), media_type=NDJSON)
     return Json(await lane.do(partial(work, silent)))
-
-
-def _health(bench: Workbench, problems: list[str]) -> dict[str, Any]:
-    """What is there; nothing is waited for."""
-    status = "loading" if not bench.prepared else "incomplete" if problems else "ready"
-    engine = bench.engine() if bench.engine.there else None
-    here = engine is not None and not engine.remote and bench.collection.there
-    return {
-        "status": status,
-        "problems": problems,
-        "version": __version__,
-        "collection": bench.collection().name if here else None,
-        "engine": engine and engine.name,
-        "remote": engine and engine.remote,
-        "reranker": bench.reranker().name if bench.reranker.there else None,
-        "space": bench.space().name if bench.space.there else None,
-        "log": len(bench.log()) if bench.log.there else None,
-    }
 
 
 def _file(name: str) -> Response | None:
