@@ -239,7 +239,12 @@ def _show_cost(result: SearchResult, search: PrivateSearch, console: Console) ->
     if result.problem:
         console.print(result.problem, style="bold yellow", markup=False)
     if result.query_sent:
-        console.print("Chance put the query itself among what was sent.", style="bold yellow")
+        how = (
+            "Nothing in it is a word to protect"
+            if result.spent == 0 and not result.recalled
+            else "By chance"
+        )
+        console.print(f"The query itself was sent. {how}.", style="bold yellow")
     console.print(f"[bold]Promise[/bold]  {result.guarantee.sentence}")
     for caveat in result.guarantee.caveats:
         console.print(f"  - {caveat}", style="dim")
