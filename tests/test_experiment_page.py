@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from browser import browser
 from experiment_folder import write_folder
 from typer.testing import CliRunner
 
@@ -19,8 +20,6 @@ from sottovoce.experiments.report.page import inlined
 from sottovoce.experiments.report.render import latex_escape, to_csv, to_html, to_latex
 from sottovoce.experiments.report.table import Number, Table, shown
 from sottovoce.experiments.report.write import write_report
-
-CHROMIUM = Path("/usr/bin/chromium")
 
 
 @pytest.fixture(scope="module")
@@ -185,14 +184,8 @@ def test_ids_of_two_drawings_do_not_meet() -> None:
 
 
 def test_a_browser_without_network_shows_it_all(drawn: Path) -> None:
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if not CHROMIUM.exists():
-        pytest.skip("there is no Chromium here")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-dev-shm-usage"]
-        )
-        context = browser.new_context(
+    with browser() as chromium:
+        context = chromium.new_context(
             offline=True, viewport={"width": 390, "height": 800}, java_script_enabled=True
         )
         page = context.new_page()
@@ -210,7 +203,7 @@ def test_a_browser_without_network_shows_it_all(drawn: Path) -> None:
         )
         assert heights
         assert min(heights) > 100
-        browser.close()
+        context.close()
 
 
 @pytest.mark.parametrize(
