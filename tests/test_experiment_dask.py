@@ -141,6 +141,6 @@ def test_a_real_experiment_survives_a_killed_worker(client, default_space, tmp_p
         experiment, tmp_path / "there", on="dask", scheduler=client, progress=progress
     )
     assert killed
-    assert (there.cells, there.done_before) == (13, 0)
+    assert (there.cells, there.done_before) == (21, 0)
     run_experiment(experiment, tmp_path / "here")
     assert tables(tmp_path / "here") == tables(tmp_path / "there")

@@ -253,14 +253,14 @@ def test_nothing_tells_on_whose_machine_it_was():
     said = {
         "collection": "/home/ann/data/msmarco pool",
         "engine": "dense:/home/ann/model",
-        "spec": "fea:corpus=/home/ann/c,k=3",
-        "reason": "no file '/home/ann/log.txt' (and/or none)",
+        "output_vocabulary": "file:/home/ann lee/my words.txt",
+        "reason": "one and/or the other, 3 /4",
         "files": ["ir_datasets:msmarco/passage", "https://example.org/x"],
     }
     assert without_paths(said) == {
         "collection": "msmarco pool",
         "engine": "dense:model",
-        "spec": "fea:corpus=c,k=3",
-        "reason": "no file 'log.txt' (and/or none)",
+        "output_vocabulary": "file:my words.txt",
+        "reason": "one and/or the other, 3 /4",
         "files": ["ir_datasets:msmarco/passage", "https://example.org/x"],
     }

@@ -202,7 +202,7 @@ def test_no_redirect_is_followed(status):
 
 def test_a_server_that_is_down_says_so():
     message = failure(engine(f"http://127.0.0.1:{free_port()}"))
-    assert "refused the connection: is the server running" in message
+    assert "refused the connection: see whether the server is running" in message
 
 
 def test_a_host_that_does_not_exist_says_so():

@@ -45,6 +45,6 @@ def without_paths(value: Any) -> Any:
 def plain(name: str) -> str:
     """A name as tables show it: of a path the last part alone, whoever's machine it was on."""
     kind, colon, rest = name.partition(":")
-    if colon and Path(rest).is_absolute():
+    if colon and Path(rest).is_absolute() and not rest.startswith("//"):  # No URL.
         return f"{kind}:{Path(rest).name}"
     return Path(name).name if Path(name).is_absolute() else name
