@@ -446,3 +446,13 @@ def test_a_legend_below_names_what_any_plot_shows_once():
     legend_below(figure, [first, second])
     assert sorted(each.get_text() for each in figure.legends[0].get_texts()) == ["a", "b", "c"]
     assert first.get_legend() is None
+
+
+def test_heat_maps_show_the_epsilon_at_which_the_grid_was_run():
+    from sottovoce.experiments.report.figures.boxes import _fullest, _largest
+    from sottovoce.experiments.report.figures.boxes_grid import Box
+
+    whole = {(Box(k, n, "angle", ()), 10.0): 0.1 * k for k in (2, 4) for n in (5, 10)}
+    few = {(Box(2, 5, "angle", ()), epsilon): 0.9 for epsilon in (1.0, 5.0, 50.0)}
+    assert _fullest({**few, **whole}) == [10.0]
+    assert _largest(whole)[0] == "with k=4 and n=5 (angle, epsilon 10)"

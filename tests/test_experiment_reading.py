@@ -204,6 +204,7 @@ WRONG = {
         ("files = 1", "published 1, files: it must be a list"),
     ],
     "epsilons = [12.5, 1]": [("", "published 1, epsilons: list them")],
+    "kept = 50": [("kept = 3", "looks at 5 documents, and 3 of a re-ranked pool are kept")],
     "depth = 10": [("depth = 0", "search.depth: it must be a whole number, 1 or more")],
     'pooling = "rrf"': [('pooling = "rff"', "search.pooling: there is no 'rff': did you mean")],
     'measures = ["nDCG@5", "AP(rel=2)"]': [

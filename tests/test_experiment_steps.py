@@ -8,6 +8,7 @@ import shutil
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -630,3 +631,18 @@ def test_keys_change_with_files_and_settings(default_space, tmp_path):
     assert len({workshop.key(job) for job in slashes}) == 3
     unused = replace(search, source=source(texts=Texts(pool=str(log))))
     assert workshop.key(unused) == workshop.key(search)
+
+
+def test_tasks_are_obfuscated_as_the_file_says(default_space, tmp_path):
+    task, _ = task_files(tmp_path)
+    job = Learn(task, "ours", "cmp", 10.0, 1, Texts(), Downstream((task,)))
+    workshop, seen = Workshop(tmp_path), []
+
+    def pipeline_of(*_, pipeline):
+        seen.append(pipeline)
+        return []
+
+    workshop._lessons._lesson = lambda *_: SimpleNamespace(obfuscated=pipeline_of)
+    workshop.do(job)
+    workshop.do(replace(job, texts=Texts(unknown="drop", protect="noun")))
+    assert [(each.unknown, each.protect) for each in seen] == [("uniform", "all"), ("drop", "noun")]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from numpy.random import PCG64, Generator
 
 from sottovoce.cli import main
 from sottovoce.errors import UsageError
@@ -295,3 +296,15 @@ def test_wrong_use_ends_with_2_and_writes_nothing(run, measured, tmp_path):
         assert "secretsystem" not in complaint
     assert not out.exists()
     assert run("quipu", measured, "--figure", tmp_path / "plane.pdf")[0] == 2
+
+
+def test_the_end_of_the_anchored_score_is_resampled_with_the_queries():
+    rng = Generator(PCG64(3))
+    risk, utility = np.sort(rng.random((4, 40)), axis=0), rng.random((4, 40))
+    best = (np.arange(40) % 2).astype(float)
+    by_query, fixed = (quipu(risk, utility, best=each) for each in (best, best.mean()))
+    assert by_query.anchored == pytest.approx(fixed.anchored)
+    assert by_query.interval == fixed.interval
+    assert by_query.anchored_interval != fixed.anchored_interval
+    with pytest.raises(UsageError, match="once for each query"):
+        quipu(risk, utility, best=best[:3])
