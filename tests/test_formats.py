@@ -77,15 +77,19 @@ def contents(space):
         ("no-last-newline.txt", as_text(WORDS, VECTORS).rstrip(b"\n"), "glove"),
         ("mark.txt", b"\xef\xbb\xbf" + as_text(WORDS, VECTORS), "glove"),
         ("blank-lines.txt", as_text(WORDS, VECTORS).replace(b"\n", b"\n \n") + b"\n", "glove"),
-        ("gzipped.txt.gz", gzip.compress(as_text(WORDS, VECTORS)), "glove"),
-        ("gzipped-without-saying", gzip.compress(as_text(WORDS, VECTORS)), "glove"),
+        ("gzipped.txt.gz", gzip.compress(as_text(WORDS, VECTORS), mtime=0), "glove"),
+        ("gzipped-without-saying", gzip.compress(as_text(WORDS, VECTORS), mtime=0), "glove"),
         ("header.txt", as_text(WORDS, VECTORS, header=True), "word2vec"),
         ("trailing-space.vec", as_text(WORDS, VECTORS, header=True, end=" \n"), "word2vec"),
         ("header-no-suffix", as_text(WORDS, VECTORS, header=True), "word2vec"),
-        ("facebook.vec.gz", gzip.compress(as_text(WORDS, VECTORS, header=True)), "word2vec"),
+        (
+            "facebook.vec.gz",
+            gzip.compress(as_text(WORDS, VECTORS, header=True), mtime=0),
+            "word2vec",
+        ),
         ("google.bin", as_binary(WORDS, VECTORS), "word2vec-binary"),
         ("gensim.bin", as_binary(WORDS, VECTORS, end=b""), "word2vec-binary"),
-        ("google.bin.gz", gzip.compress(as_binary(WORDS, VECTORS)), "word2vec-binary"),
+        ("google.bin.gz", gzip.compress(as_binary(WORDS, VECTORS), mtime=0), "word2vec-binary"),
     ],
 )
 def test_every_format_is_recognised_and_gives_the_same_space(tmp_path, name, data, format_name):

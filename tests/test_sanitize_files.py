@@ -318,7 +318,11 @@ GOOD = b"id,text\n1,word1\n"
         ("a.jsonl", b'{"text":"a"}\n{"text":["melanoma"]}', "line 2 of the input has something"),
         ("a.jsonl", b'{"text":"a","text":"melanoma"}', "line 1 of the input has a column twice"),
         ("a.jsonl", b'{"text":' + b"[" * 99999 + b'"melanoma"', "line 1 of the input is not a"),
-        ("a.jsonl.gz", gzip.compress(b'{"text":"a"}\n' * 999)[:-9], "cannot be read after line"),
+        (
+            "a.jsonl.gz",
+            gzip.compress(b'{"text":"a"}\n' * 999, mtime=0)[:-9],
+            "cannot be read after line",
+        ),
         ("a.parquet", b"", "empty"),
         ("a.parquet", b"PAR1 melanoma PAR1", "no Parquet file"),
     ],
