@@ -26,7 +26,6 @@ import numpy as np
 
 from sottovoce import load_space, mechanism
 from sottovoce.collections import demo_log, load_collection
-from sottovoce.encoders.pool import Pool
 from sottovoce.evaluation.downstream import (
     LabelledTexts,
     Outcome,
@@ -41,6 +40,7 @@ from sottovoce.evaluation.downstream.data import chosen_rows
 from sottovoce.evaluation.downstream.figure import BASELINES, downstream_figure, without_epsilon
 from sottovoce.mechanisms import Mechanism
 from sottovoce.paths import cache_folder
+from sottovoce.pools import Pool
 from sottovoce.privacy.figures import save_figure
 
 EPSILONS = {

@@ -21,7 +21,7 @@ from sottovoce.engines.base import LocalEngine
 from sottovoce.engines.choose import choose_engine
 from sottovoce.engines.documents import whole_text
 from sottovoce.evaluation import effectiveness, no_privacy
-from sottovoce.reranking import BM25Reranker, EncoderReranker, load_reranker
+from sottovoce.search.reranking import BM25Reranker, EncoderReranker, load_reranker
 from sottovoce.threads import available_cores, set_threads
 
 TURNS = 10

@@ -23,7 +23,7 @@ from sottovoce import Obfuscator, PrivateSearch, SearchResult, WordSpace, load_s
 from sottovoce.collections import load_collection
 from sottovoce.engines.choose import choose_engine
 from sottovoce.evaluation.private import Quality, with_more_depth, with_privacy, without_privacy
-from sottovoce.reranking import load_reranker
+from sottovoce.search.reranking import load_reranker
 
 EPSILONS = (5, 10, 12.5, 15, 20)
 SETTINGS = [

@@ -18,7 +18,7 @@ from sottovoce.evaluation.private import (
     without_privacy,
 )
 from sottovoce.randomness import secure_generator
-from sottovoce.reranking import load_reranker
+from sottovoce.search.reranking import load_reranker
 
 QUERY = "treatment for skin cancer"
 N, DEPTH = 20, 10

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sottovoce.ledger import Ledger
     from sottovoce.mechanisms import Mechanism, WordMechanism, mechanism
     from sottovoce.obfuscation import Obfuscation, Obfuscator
-    from sottovoce.private_search import PrivateSearch, SearchResult
+    from sottovoce.search.private_search import PrivateSearch, SearchResult
     from sottovoce.spaces.sources import resolve as load_space
     from sottovoce.spaces.space import OutputVocabulary, WordSpace
     from sottovoce.text import TextPipeline
@@ -27,8 +27,8 @@ _homes = {
     "Obfuscator": "sottovoce.obfuscation",
     "OutputVocabulary": "sottovoce.spaces.space",
     "PrivacyWarning": "sottovoce.errors",
-    "PrivateSearch": "sottovoce.private_search",
-    "SearchResult": "sottovoce.private_search",
+    "PrivateSearch": "sottovoce.search",
+    "SearchResult": "sottovoce.search",
     "SottovoceError": "sottovoce.errors",
     "TextPipeline": "sottovoce.text",
     "UsageError": "sottovoce.errors",

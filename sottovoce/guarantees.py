@@ -58,15 +58,13 @@ class Guarantee:
             return 0.0
         return math.inf if self.epsilon is None else self.epsilon * distance * releases
 
-    def composed(self, releases: int) -> Guarantee:
-        """The guarantee of several independent releases taken together."""
-        if releases < 1:
-            raise UsageError("at least one release is needed")
-        return self if self.epsilon is None else replace(self, epsilon=self.epsilon * releases)
-
     def with_caveats(self, *more: str) -> Guarantee:
         """The same promise with further limits stated."""
         return replace(self, caveats=(*self.caveats, *(c for c in more if c not in self.caveats)))
+
+    def without_caveat(self, caveat: str) -> Guarantee:
+        """The same promise without a limit that does not apply."""
+        return replace(self, caveats=tuple(c for c in self.caveats if c != caveat))
 
     @property
     def sentence(self) -> str:

@@ -1,8 +1,9 @@
-"""Array types that the rooms share."""
+"""Types that the rooms share."""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,3 +13,10 @@ FloatArray: TypeAlias = NDArray[np.floating[Any]]
 Float32Array: TypeAlias = NDArray[np.float32]
 Float64Array: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with how much is done, and of how much."""
+
+Release: TypeAlias = Literal["independent", "once"]
+"""How several variants of a text are drawn: each afresh, or all from one noisy point a word."""
+RELEASES: tuple[Release, ...] = get_args(Release)

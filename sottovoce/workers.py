@@ -1,4 +1,4 @@
-"""The same obfuscation on several processes: each maps the space itself, tasks stay small."""
+"""Tasks on several processes: results in order, a bounded number of tasks in flight."""
 
 from __future__ import annotations
 
@@ -6,21 +6,66 @@ import multiprocessing
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import replace
 from multiprocessing.connection import wait
-from typing import TYPE_CHECKING
+from typing import Any, TypeVar
 
 from sottovoce.errors import SottovoceError
-from sottovoce.randomness import Streams
 from sottovoce.threads import available_cores, set_threads
 
-if TYPE_CHECKING:
-    from sottovoce.obfuscation import Obfuscation, Obfuscator
+State = TypeVar("State")
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
-_job: tuple[Obfuscator, Streams] | None = None
+_state: Any = None
+"""In a worker process: what all its tasks share."""
+
+
+def ordered_map(
+    work: Callable[[State, Task], Result], state: State, tasks: Iterable[Task], workers: int
+) -> Iterator[tuple[Task, Result]]:
+    """Each task with ``work(state, task)``, in order, computed on ``workers`` processes.
+
+    ``work`` is a function of a module, ``state`` travels to each process once, and the cores are
+    shared out evenly. At most two tasks for each worker are waiting, so ``tasks`` may be endless.
+    """
+    context = multiprocessing.get_context("spawn")
+    start = (state, max(1, available_cores() // workers))
+    waiting: deque[tuple[Task, Future[Result]]] = deque()
+    with ProcessPoolExecutor(workers, context, initializer=_start, initargs=start) as pool:
+        try:
+            for task in tasks:
+                waiting.append((task, pool.submit(_run, work, task)))
+                if len(waiting) > 2 * workers:
+                    yield _finished(waiting)
+            while waiting:
+                yield _finished(waiting)
+        except BrokenProcessPool:
+            raise SottovoceError(
+                "a worker process died, perhaps for want of memory; what was not yet written is "
+                "not released. Run again with fewer workers"
+            ) from None
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _finished(waiting: deque[tuple[Task, Future[Result]]]) -> tuple[Task, Result]:
+    """The oldest task, once it is done."""
+    task, future = waiting.popleft()
+    return task, future.result()
+
+
+def _start(state: Any, threads: int) -> None:
+    global _state
+    set_threads(threads)
+    end_with_parent()
+    _state = state
+
+
+def _run(work: Callable[[Any, Task], Result], task: Task) -> Result:
+    return work(_state, task)
 
 
 def end_with_parent() -> None:
@@ -33,45 +78,3 @@ def end_with_parent() -> None:
             os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def _start(obfuscator: Obfuscator, streams: Streams, threads: int) -> None:
-    global _job
-    set_threads(threads)
-    end_with_parent()
-    _job = (obfuscator, streams)
-
-
-def _work(texts: list[str], first: int) -> list[Obfuscation]:
-    assert _job is not None  # noqa: S101 - the pool calls _start first
-    obfuscator, streams = _job
-    return obfuscator.obfuscate_batch(texts, first, streams)
-
-
-def obfuscate_in_processes(
-    obfuscator: Obfuscator, streams: Streams, texts: Iterable[str], first: int
-) -> Iterator[Obfuscation]:
-    """Batches on worker processes; results in order, a bounded number of batches in flight."""
-    from sottovoce.obfuscation import batches
-
-    count = obfuscator.workers
-    # The seed travels inside ``streams``; secure generators are made anew in each process.
-    job = (replace(obfuscator, workers=1, rng=None), streams, max(1, available_cores() // count))
-    context = multiprocessing.get_context("spawn")
-    waiting: deque[Future[list[Obfuscation]]] = deque()
-    with ProcessPoolExecutor(count, context, initializer=_start, initargs=job) as pool:
-        try:
-            for batch in batches(texts, obfuscator.batch_size):
-                waiting.append(pool.submit(_work, batch, first))
-                first += len(batch)
-                if len(waiting) > 2 * count:
-                    yield from waiting.popleft().result()
-            while waiting:
-                yield from waiting.popleft().result()
-        except BrokenProcessPool:
-            raise SottovoceError(
-                "a worker process died; what was not yet written is not released. Run again, "
-                "perhaps with fewer workers"
-            ) from None
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sottovoce.boundary import LONGEST_QUERY, Boundary
 from sottovoce.engines.base import EngineError, Hit
 from sottovoce.errors import UsageError
+from sottovoce.search.boundary import LONGEST_QUERY, Boundary
 
 
 class Listener:
@@ -25,9 +25,14 @@ class Listener:
         return [self.answer(query, depth) for query in queries]
 
 
+def send(engine, queries, depth, progress=None, **options):
+    boundary = Boundary(engine, **options)
+    return boundary.send(boundary.check(queries), depth, progress)
+
+
 def test_each_query_is_sent_once_and_answers_come_back_to_it():
     engine = Listener()
-    answers = Boundary(engine).send(["one", "two", "one", "  two ", "", "three\n"], 2)
+    answers = send(engine, ["one", "two", "one", "  two ", "", "three\n"], 2)
     assert sorted(engine.heard[0]) == ["one", "three", "two"]
     assert list(answers.sent) == list(answers.hits) == engine.heard[0]
     assert answers.hits["two"] == [Hit("two", 1.0)] * 2
@@ -39,15 +44,21 @@ def test_the_order_is_random():
     orders = set()
     for _ in range(20):
         engine = Listener()
-        Boundary(engine).send(queries, 1)
+        send(engine, queries, 1)
         orders.add(tuple(engine.heard[0]))
     assert len(orders) > 10
 
 
 def test_queries_are_spaced_as_the_engine_asks_with_pauses_that_vary():
     engine, pauses, seen = Listener(pause=2.0), [], []
-    door = Boundary(engine, rng=np.random.default_rng(1), sleep=pauses.append)
-    door.send(["a", "b", "c", "d"], 1, lambda done, total: seen.append((done, total)))
+    send(
+        engine,
+        ["a", "b", "c", "d"],
+        1,
+        lambda done, total: seen.append((done, total)),
+        rng=np.random.default_rng(1),
+        sleep=pauses.append,
+    )
     assert [len(batch) for batch in engine.heard] == [1, 1, 1, 1]
     assert len(pauses) == 3
     assert all(2.0 <= pause <= 3.5 for pause in pauses)
@@ -58,26 +69,26 @@ def test_queries_are_spaced_as_the_engine_asks_with_pauses_that_vary():
 def test_more_queries_than_the_engine_takes_are_refused_before_the_first_leaves():
     engine = Listener(most_queries=2)
     with pytest.raises(UsageError, match="takes 2 queries for a search, these are 3"):
-        Boundary(engine).send(["a", "b", "c"], 1)
+        send(engine, ["a", "b", "c"], 1)
     assert not engine.heard
 
 
 def test_invisible_and_control_characters_do_not_leave():
     engine = Listener()
-    Boundary(engine).send(["a\u200bb\x00c\x1b[31m\r\nd\ud800"], 1)
-    assert engine.heard == [["abc[31m d"]]
+    send(engine, ["a\u200bb\x00c\x1b[31m\r\nd\ud800"], 1)
+    assert engine.heard == [["ab c [31m d"]]
 
 
 def test_endless_queries_are_refused():
     engine = Listener()
     with pytest.raises(UsageError, match="characters"):
-        Boundary(engine).send(["ok", "x" * (LONGEST_QUERY + 1)], 1)
+        send(engine, ["ok", "x" * (LONGEST_QUERY + 1)], 1)
     assert not engine.heard
 
 
 def test_nothing_to_send_is_no_request():
     engine = Listener()
-    assert Boundary(engine).send(["", "  "], 5).sent == ()
+    assert send(engine, ["", "  "], 5).sent == ()
     assert not engine.heard
 
 
@@ -86,7 +97,7 @@ def test_a_failing_engine_is_named_without_its_message():
         raise RuntimeError(f"cannot find {query}")
 
     with pytest.raises(EngineError, match=r"a listener failed \(RuntimeError\)") as caught:
-        Boundary(Listener(answer=fail)).send(["secretword"], 1)
+        send(Listener(answer=fail), ["secretword"], 1)
     assert "secretword" not in repr(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
@@ -96,7 +107,7 @@ def test_an_engine_that_forgets_queries_is_noticed():
     engine = Listener()
     engine.search = lambda queries, depth: []
     with pytest.raises(EngineError, match="answered 0 of 1"):
-        Boundary(engine).send(["a"], 1)
+        send(engine, ["a"], 1)
 
 
 def test_answers_given_before_a_failure_are_kept_and_nothing_more_is_sent():
@@ -106,8 +117,15 @@ def test_answers_given_before_a_failure_are_kept_and_nothing_more_is_sent():
         return [Hit(query, 1.0)]
 
     engine = Listener(pause=0.1, answer=fail_third)
-    answers = Boundary(engine, sleep=lambda seconds: None).send(list("abcdef"), 5)
+    answers = send(engine, list("abcdef"), 5, sleep=lambda seconds: None)
     assert len(engine.heard) == 3
     assert [query for (query,) in engine.heard] == list(answers.sent)
     assert list(answers.hits) == list(answers.sent[:2])
     assert "RuntimeError" in str(answers.failure)
+
+
+def test_nothing_leaves_that_was_not_checked():
+    engine = Listener()
+    with pytest.raises(AttributeError):
+        Boundary(engine).send(["unchecked"], 1)
+    assert not engine.heard

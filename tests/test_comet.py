@@ -21,11 +21,11 @@ from hypothesis.extra import numpy as arrays
 from scipy import integrate, stats
 
 from sottovoce import Obfuscator, mechanism
-from sottovoce.encoders.pool import Pool, load_pool
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.ledger import Entry, request_key
-from sottovoce.obfuscation import folded_text
+from sottovoce.pools import Pool, load_pool
 from sottovoce.randomness import Draws, Streams
+from sottovoce.text import folded_text
 from sottovoce.threads import set_threads
 
 NAMES = ["comet-cmp", "comet-mahalanobis"]
@@ -549,7 +549,7 @@ LARGE = """
 import json, sys
 import numpy as np
 from sottovoce import Obfuscator, mechanism
-from sottovoce.encoders.pool import Pool
+from sottovoce.pools import Pool
 
 class Random:
     name, dimension, fingerprint = "random", 256, "random"
@@ -600,7 +600,7 @@ def test_a_pool_of_800_000_strings_takes_bounded_memory():
 
 @pytest.mark.parametrize("name", ["comet-cmp", "comet-mahalanobis"])
 def test_the_audit_passes_independent_noise_and_refutes_shared_noise(name):
-    from sottovoce.encoders.pool import load_pool
+    from sottovoce.pools import load_pool
     from sottovoce.privacy.audit import audit
 
     pool = load_pool("demo", "light")
@@ -617,8 +617,8 @@ def test_the_audit_passes_independent_noise_and_refutes_shared_noise(name):
 
 
 def test_the_audit_catches_noise_that_is_too_small():
-    from sottovoce.encoders.pool import load_pool
     from sottovoce.mechanisms.comet import CometCMP
+    from sottovoce.pools import load_pool
     from sottovoce.privacy.audit import audit
 
     class Halved(CometCMP):

@@ -22,7 +22,6 @@ from typer.testing import CliRunner
 import sottovoce
 from sottovoce.cli import app
 from sottovoce.collections import demo_log, load_collection
-from sottovoce.encoders.pool import Pool
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.evaluation.downstream import (
     Candidates,
@@ -44,6 +43,7 @@ from sottovoce.evaluation.downstream.ranking import (
     reciprocal_rank,
 )
 from sottovoce.evaluation.downstream.scores import estimate
+from sottovoce.pools import Pool
 
 TINY, LARGE = 0.01, 1000.0
 REGIMES = {

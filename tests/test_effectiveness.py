@@ -22,7 +22,7 @@ from sottovoce.evaluation import (
     read_run,
     write_run,
 )
-from sottovoce.reranking import load_reranker
+from sottovoce.search.reranking import load_reranker
 
 GRADES = {"1": {"a": 3, "b": 2, "c": 1, "d": 0}, "2": {"e": 1, "f": 1}}
 

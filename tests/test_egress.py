@@ -21,8 +21,8 @@ from sottovoce import Obfuscator, OutputVocabulary
 from sottovoce.engines.json_http import JsonHttp
 from sottovoce.errors import SottovoceError
 from sottovoce.mechanisms.cmp import CMP
-from sottovoce.private_search import PrivateSearch
-from sottovoce.reranking import PoolOrder
+from sottovoce.search.private_search import PrivateSearch
+from sottovoce.search.reranking import PoolOrder
 
 postgres, library = servers.postgres, servers.library
 

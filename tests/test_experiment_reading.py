@@ -425,7 +425,7 @@ def test_any_bytes_in_a_file_are_an_experiment_or_an_error(whole, noise, at, cut
 
 
 def test_neither_a_pool_nor_a_corpus_is_read(whole, monkeypatch):
-    monkeypatch.setattr("sottovoce.encoders.pool.read_strings", lambda _: 1 / 0)
+    monkeypatch.setattr("sottovoce.pools.read_strings", lambda _: 1 / 0)
     monkeypatch.setattr("sottovoce.collections.read_corpus", lambda _: 1 / 0)
     assert read_experiment(whole, whole.parent / "data").systems
 

@@ -52,8 +52,8 @@ from sottovoce.privacy.reconstruction import reconstruct
 from sottovoce.privacy.releases import Released
 from sottovoce.privacy.sampling import sample_words
 from sottovoce.privacy.similarity import similarity
-from sottovoce.private_search import PrivateSearch
-from sottovoce.reranking import load_reranker
+from sottovoce.search.private_search import PrivateSearch
+from sottovoce.search.reranking import load_reranker
 from sottovoce.threads import set_threads
 
 DEMO = Path(load_collection.__code__.co_filename).parent / "demo"

@@ -10,7 +10,6 @@ import pytest
 
 from sottovoce import testing
 from sottovoce.collections import load_collection
-from sottovoce.encoders.pool import load_pool
 from sottovoce.engines.bm25 import BM25
 from sottovoce.errors import UsageError
 from sottovoce.guarantees import Guarantee
@@ -18,6 +17,7 @@ from sottovoce.mechanisms import kind, mechanism, names, register
 from sottovoce.mechanisms.base import PoolMechanism, TextMechanism, WordMechanism
 from sottovoce.mechanisms.cmp import CMP
 from sottovoce.mechanisms.comet import CometCMP
+from sottovoce.pools import load_pool
 
 WORD_MECHANISMS = [name for name in names() if issubclass(kind(name), WordMechanism)]
 TEXT_MECHANISMS = [name for name in names() if issubclass(kind(name), TextMechanism)]

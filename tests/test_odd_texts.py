@@ -6,10 +6,10 @@ import pytest
 
 from sottovoce import Obfuscator, TextPipeline
 from sottovoce.collections import load_collection
-from sottovoce.encoders.pool import load_pool
 from sottovoce.engines.bm25 import BM25
 from sottovoce.mechanisms import kind, mechanism, names
 from sottovoce.mechanisms.base import WordMechanism
+from sottovoce.pools import load_pool
 
 UNKNOWN = "xqzzy", "лечение", "治療", "🙂", "४२", "naïvexq"
 ODD = {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sottovoce.engines import Hit
 from sottovoce.errors import UsageError
-from sottovoce.pooling import METHODS, Pooled, pool
+from sottovoce.search.pooling import METHODS, Pooled, pool
 
 
 def answer(number: int, documents: str) -> list[Hit]:

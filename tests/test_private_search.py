@@ -12,8 +12,8 @@ from sottovoce.engines.bm25 import BM25
 from sottovoce.errors import PrivacyWarning, SottovoceError, UsageError
 from sottovoce.ledger import BudgetError, Ledger
 from sottovoce.mechanisms.cmp import CMP
-from sottovoce.private_search import PrivateSearch
-from sottovoce.reranking import load_reranker
+from sottovoce.search.private_search import PrivateSearch
+from sottovoce.search.reranking import load_reranker
 
 QUERY = "treatment for skin cancer"
 

@@ -13,8 +13,8 @@ from sottovoce.collections import Document
 from sottovoce.encoders import load_encoder
 from sottovoce.engines import BM25
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.pooling import Pooled
-from sottovoce.reranking import BM25Reranker, EncoderReranker, load_reranker, rerank
+from sottovoce.search.pooling import Pooled
+from sottovoce.search.reranking import BM25Reranker, EncoderReranker, load_reranker, rerank
 
 TEXTS = [
     "The council will repair the old bridge next spring.",

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import TextPipeline
-from sottovoce.text.resolve import UNKNOWN, comparable, resolve, visible
+from sottovoce.text.comparing import comparable, visible
+from sottovoce.text.resolve import UNKNOWN, resolve
 
 
 def space_of(*words: str) -> WordSpace:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from sottovoce.app.voices import DEFAULT, VOICES
 from sottovoce.errors import SpaceError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Promise
-from sottovoce.mechanisms.base import Mechanism, public_name
+from sottovoce.mechanisms.base import Mechanism
+from sottovoce.mechanisms.build import stand_ins
 from sottovoce.mechanisms.registry import kind, names
 
 VERDICTS = Path(__file__).with_name("verdicts.json")
@@ -129,28 +130,16 @@ def warning(mechanism: Mechanism) -> str | None:
 
 def all_mechanisms(bench: Workbench) -> dict[str, Any]:
     """Every mechanism: what it does, promises, claims, and the audit's verdict."""
-    found = [_mechanism(kind(name)(**_stand_ins(bench, name))) for name in names()]
-    return {"mechanisms": found}
+    kinds = [kind(name) for name in names()]
+    return {"mechanisms": [_mechanism(kind(**_parts(bench, kind))) for kind in kinds]}
 
 
 def _mechanism(mechanism: Mechanism) -> dict[str, Any]:
     published = mechanism.published
     return {
-        "name": mechanism.name,
-        "summary": mechanism.summary,
-        "paper": mechanism.paper,
-        "spec": mechanism.spec,
-        "parameters": [
-            {
-                "name": public_name(each),
-                "default": each.default,
-                "help": each.metadata.get("help", ""),
-            }
-            for each in mechanism.parameters()
-        ],
+        **mechanism.describe(),
         "guarantee": _promise(mechanism.guarantee),
         "published": None if published is None else _promise(published),
-        "protects": mechanism.protects,
         "warning": warning(mechanism),
         "audit": verdict_of(mechanism.name),
     }
@@ -160,30 +149,13 @@ def _promise(guarantee: Guarantee) -> dict[str, Any]:
     return {**guarantee.to_dict(), "sentence": guarantee.sentence}
 
 
-def _stand_ins(bench: Workbench, name: str) -> dict[str, Any]:
-    """What a mechanism needs to be described: nothing of it is read.
-
-    The encoder of the pool is that of the service's own pool, since its dimension decides what
-    ``comet`` promises.
-    """
-    from sottovoce.encoders.pool import Pool
-    from sottovoce.engines.bm25 import BM25
-    from sottovoce.spaces.space import WordSpace
-
-    def space() -> WordSpace:
-        try:
-            return bench.space()
-        except SpaceError:
-            numbers = range(5000)
-            return WordSpace.from_arrays(list(map(str, numbers)), [[each] for each in numbers])
-
-    given: dict[str, Callable[[], Any]] = {
-        "space": space,
-        "engine": lambda: BM25([]),
-        "wordnet": lambda: None,
-        "pool": lambda: Pool(["any"], name="any"),
-    }
-    return {each: given[each]() for each in kind(name).resources()}
+def _parts(bench: Workbench, kind: type[Mechanism]) -> dict[str, Any]:
+    """What a mechanism is described with: the service's word space, if there is one."""
+    parts = stand_ins(kind)
+    if "space" in parts:
+        with suppress(SpaceError):
+            parts["space"] = bench.space()
+    return parts
 
 
 def plane(bench: Workbench) -> dict[str, Any]:

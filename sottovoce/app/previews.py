@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from threading import Lock
 
 from sottovoce.errors import SottovoceError
-from sottovoce.ledger import Receipt
-from sottovoce.obfuscation import Obfuscation
+from sottovoce.search import CountedRelease
 
 LIFETIME = 1800.0
 MOST = 200
@@ -27,17 +26,16 @@ class OtherPreviewError(SottovoceError):
 
 @dataclass(frozen=True, repr=False)
 class Preview:
-    """What was drawn, and the receipt for it."""
+    """What was drawn and counted."""
 
     id: str
     key: str
     """The settings it was drawn with."""
-    result: Obfuscation
-    receipt: Receipt
+    release: CountedRelease
     expires: float
 
     def __repr__(self) -> str:
-        return f"Preview({len(self.result.variants)} variants)"
+        return f"Preview({len(self.release.variants)} variants)"
 
 
 class Previews:
@@ -56,11 +54,9 @@ class Previews:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def keep(self, key: str, result: Obfuscation, receipt: Receipt) -> Preview:
+    def keep(self, key: str, release: CountedRelease) -> Preview:
         """Keep a release that has been counted; its id is random."""
-        preview = Preview(
-            secrets.token_urlsafe(18), key, result, receipt, self._clock() + self.lifetime
-        )
+        preview = Preview(secrets.token_urlsafe(18), key, release, self._clock() + self.lifetime)
         with self._lock:
             self._forget_old()
             while len(self._kept) >= self.most:
@@ -72,15 +68,15 @@ class Previews:
         """The preview, if it is of this query and these settings."""
         with self._lock:
             self._forget_old()
-            found = self._kept.get(id)
-        if found is None:
+            preview = self._kept.get(id)
+        if preview is None:
             raise NoPreviewError("there is no such preview any more: draw the variants anew")
-        if found.result.text != query or found.key != key:
+        if preview.release.result.text != query or preview.key != key:
             raise OtherPreviewError(
                 "this preview is of another query, or was drawn with other settings: nothing was "
                 "sent. Draw the variants anew"
             )
-        return found
+        return preview
 
     def _forget_old(self) -> None:
         now = self._clock()

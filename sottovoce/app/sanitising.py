@@ -15,7 +15,7 @@ from sottovoce.obfuscation import Obfuscator
 from sottovoce.sanitizing import Counts, Report, Sanitizer
 from sottovoce.sanitizing.csv_rows import CsvSource
 from sottovoce.sanitizing.sources import START
-from sottovoce.text.resolve import comparable
+from sottovoce.text.comparing import comparable
 
 COLUMN = "text"
 """What the cells of a list of texts count as."""

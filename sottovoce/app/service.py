@@ -247,8 +247,8 @@ def _token_routes(app: FastAPI, service: Service) -> None:
         def work() -> dict[str, Any]:
             choice, variants = bench.choice(body), body.variants
             if body.preview is not None:
-                kept = previews.get(body.preview, body.query, choice.key)
-                variants = list(kept.result.variants)
+                preview = previews.get(body.preview, body.query, choice.key)
+                variants = list(preview.release.variants)
             return risk_of(bench, choice, body.query, variants or [])
 
         return Json(await service.slow.do(work))

@@ -13,19 +13,19 @@ from sottovoce.app.settings import Settings
 from sottovoce.app.voices import DEFAULT, VARIANTS, VOICES
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.ledger import Ledger, request_key
-from sottovoce.mechanisms.base import Mechanism, PoolMechanism
-from sottovoce.mechanisms.noise import NoiseMechanism
-from sottovoce.mechanisms.registry import mechanism, parse
-from sottovoce.obfuscation import Obfuscator
-from sottovoce.private_search import PrivateSearch
-from sottovoce.reranking import EncoderReranker, Reranker, load_reranker
+from sottovoce.mechanisms.base import Mechanism
+from sottovoce.mechanisms.build import build
+from sottovoce.mechanisms.registry import parse
+from sottovoce.obfuscation import Obfuscator, release_for
+from sottovoce.search.private_search import PrivateSearch
+from sottovoce.search.reranking import EncoderReranker, Reranker, load_reranker
 
 if TYPE_CHECKING:
     from sottovoce.app.schemas import Chosen
     from sottovoce.collections import Collection
     from sottovoce.encoders import Encoder
-    from sottovoce.encoders.pool import Pool
     from sottovoce.engines.base import LocalEngine, SearchEngine
+    from sottovoce.pools import Pool
     from sottovoce.privacy.query_log import QueryLog
     from sottovoce.spaces.space import WordSpace
 
@@ -146,13 +146,12 @@ class Workbench:
         with self._building:
             if (known := self._known(key)) is not None:
                 return known
-            given: dict[str, Callable[[], Any]] = {
+            provided: dict[str, Callable[[], Any]] = {
                 "space": self.space,
                 "engine": self.corpus,
                 "pool": self.pool,
             }
-            resources = {name: given[name]() for name in kind.resources() if name in given}
-            built = mechanism(spec, **resources, **settings)
+            built = build(spec, settings, provided=provided)
         with self._lock:
             self._mechanisms[key] = built
             while len(self._mechanisms) > MECHANISMS_KEPT:
@@ -175,16 +174,13 @@ class Workbench:
             return Choice(Obfuscator(built, n=self.usual_variants, release="once"))
         parameters = given_parameters(chosen.set, chosen.epsilon)
         built = self.mechanism(chosen.mechanism or "cmp", parameters)
-        can_once = isinstance(built, NoiseMechanism | PoolMechanism)
-        remember = chosen.release == "remembered"
-        once = can_once if chosen.release is None or remember else chosen.release == "once"
         return Choice(
             Obfuscator(
                 built,
                 n=chosen.n or self.usual_variants,
-                release="once" if once else "independent",
+                release=release_for(built, chosen.release),
             ),
-            remember,
+            remember=chosen.release == "remembered",
         )
 
     @property
@@ -193,14 +189,14 @@ class Workbench:
         most = self.engine().most_queries
         return VARIANTS if most is None else min(VARIANTS, most)
 
-    def search(self, choice: Choice, ledger: Ledger | None, reranker: Reranker) -> PrivateSearch:
+    def search(self, choice: Choice, ledger: Ledger) -> PrivateSearch:
         """A search with this choice."""
         return PrivateSearch(
             choice.obfuscator,
             engine=self.engine(),
-            reranker=reranker,
+            reranker=self.reranker(),
             ledger=ledger,
-            remember=choice.remember and ledger is not None,
+            remember=choice.remember,
             depth=self.settings.documents,
         )
 
@@ -244,7 +240,7 @@ class Workbench:
         return digest(self.log().queries)
 
     def _load_pool(self) -> Pool:
-        from sottovoce.encoders.pool import Pool, load_pool
+        from sottovoce.pools import Pool, load_pool
 
         if self.settings.log == "demo":
             return load_pool("demo")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,8 +10,6 @@ import typer
 if TYPE_CHECKING:
     from sottovoce.mechanisms import Mechanism
     from sottovoce.spaces.space import WordSpace
-
-ENOUGH_WORDS = 5000
 
 
 def mechanisms(
@@ -35,89 +32,63 @@ def mechanisms(
       sottovoce mechanisms vickrey-cmp:epsilon=12.5 --json
     """
     from sottovoce.mechanisms import names, parse
+    from sottovoce.mechanisms.resources import STAND_IN_WORDS
 
-    wanted = [parse(spec) for spec in ([name] if name else names())]
-    words, real = _space(space)
-    if name is None and words.size < ENOUGH_WORDS:
-        words, real = _some_words(), False  # Some mechanisms need more words than that.
-    chosen = [kind(**_resources(kind, words), **arguments) for kind, arguments in wanted]
+    kinds = [parse(spec) for spec in ([name] if name else names())]
+    words = _space(space)
+    if name is None and words is not None and words.size < STAND_IN_WORDS:
+        words = None  # Some mechanisms need more words than that.
+    built = [kind(**_parts(kind, words), **arguments) for kind, arguments in kinds]
+    real = words is not None
     if as_json:
-        described = [_describe(each, real) for each in chosen]
+        described = [_describe(mechanism, real) for mechanism in built]
         typer.echo(json.dumps(described[0] if name else described, indent=2))
     elif name:
-        _print_one(chosen[0], real)
+        _print_one(built[0], real)
     else:
-        _print_table(chosen)
+        _print_table(built)
 
 
-def _space(name: str | None) -> tuple[WordSpace, bool]:
-    """The space asked for, else the default, else some words: descriptions need none."""
+def _space(name: str | None) -> WordSpace | None:
+    """The space asked for, else the default, else none: descriptions need none."""
     from sottovoce.errors import SpaceError
     from sottovoce.spaces.sources import resolve
 
     try:
-        return resolve(name), True
+        return resolve(name)
     except SpaceError:
         if name is not None:
             raise
-        return _some_words(), False
+        return None
 
 
-def _some_words() -> WordSpace:
-    from sottovoce.spaces.space import WordSpace
+def _parts(kind: type[Mechanism], space: WordSpace | None) -> dict[str, Any]:
+    """What a mechanism needs to be described: the space, and nothing else to work on."""
+    from sottovoce.mechanisms.build import stand_ins
 
-    numbers = range(ENOUGH_WORDS)
-    return WordSpace.from_arrays(list(map(str, numbers)), [[number] for number in numbers])
-
-
-def _resources(kind: type[Mechanism], space: WordSpace) -> dict[str, Any]:
-    """What a mechanism needs to be described: a space, an encoder, and nothing to work on."""
-    from sottovoce.encoders.pool import Pool
-    from sottovoce.engines.bm25 import BM25
-
-    given: dict[str, Callable[[], Any]] = {
-        "space": lambda: space,
-        "engine": lambda: BM25([]),
-        "wordnet": lambda: None,
-        "pool": lambda: Pool(["any"], "light", name="any"),
-    }
-    return {name: given[name]() for name in kind.resources()}
+    parts = stand_ins(kind, {"encoder": "light"})
+    return {**parts, "space": space} if space is not None and "space" in parts else parts
 
 
 def _describe(mechanism: Mechanism, real: bool) -> dict[str, Any]:
-    from sottovoce.mechanisms.base import public_name
-
+    space = getattr(mechanism, "space", None) if real else None
     return {
-        "name": mechanism.name,
-        "summary": mechanism.summary,
-        "paper": mechanism.paper,
-        "spec": mechanism.spec,
-        "parameters": [
-            {
-                "name": public_name(p),
-                "value": getattr(mechanism, p.name),
-                "default": p.default,
-                "help": p.metadata.get("help", ""),
-            }
-            for p in mechanism.parameters()
-        ],
-        "guarantee": mechanism.guarantee.to_dict(),
-        "protects": mechanism.protects,
-        "space": space.name if real and (space := getattr(mechanism, "space", None)) else None,
+        **mechanism.describe(),
+        "space": space.name if space is not None else None,
         "facts": mechanism.facts() if real and "pool" not in mechanism.resources() else {},
     }
 
 
-def _print_table(chosen: list[Mechanism]) -> None:
+def _print_table(mechanisms: list[Mechanism]) -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("mechanism", "what it does", "guarantee", "metric"):
         table.add_column(column, overflow="fold")
-    for each in chosen:
-        promise = each.guarantee
-        table.add_row(each.name, each.summary, promise.notion, promise.metric or "-")
+    for mechanism in mechanisms:
+        promise = mechanism.guarantee
+        table.add_row(mechanism.name, mechanism.summary, promise.notion, promise.metric or "-")
     console = Console()
     console.print(table)
     console.print("\nMore on one: sottovoce mechanisms NAME", style="dim")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sottovoce.collections import Document
-    from sottovoce.private_search import PrivateSearch, SearchResult
+    from sottovoce.search import PrivateSearch, SearchResult, Step
+    from sottovoce.types import Progress
 
 Release = Literal["once", "independent", "remembered"]
 Pooling = Literal["union", "rrf", "combsum"]
@@ -110,7 +111,7 @@ def search(
         seed=seed,
     )
     with progress_bar("asking, one query after the other") as progress:
-        result = prepared.search(query, top, progress=progress)
+        result = prepared.search(query, top, on_step=_shown_while_sending(progress))
     if as_json:
         typer.echo(json.dumps(result.to_dict(), ensure_ascii=False, indent=2))
     else:
@@ -142,21 +143,17 @@ def _prepare(
     from sottovoce.engines.base import LocalEngine
     from sottovoce.engines.choose import choose_engine
     from sottovoce.ledger import Ledger
-    from sottovoce.mechanisms.base import PoolMechanism
-    from sottovoce.mechanisms.noise import NoiseMechanism
-    from sottovoce.obfuscation import Obfuscator
-    from sottovoce.private_search import PrivateSearch
-    from sottovoce.reranking import EncoderReranker, load_reranker
+    from sottovoce.obfuscation import Obfuscator, release_for
+    from sottovoce.search import PrivateSearch, load_reranker
+    from sottovoce.search.reranking import EncoderReranker
     from sottovoce.text import TextPipeline
 
     settings = {} if epsilon is None else {"epsilon": epsilon}
     chosen = build_mechanism(mechanism, settings, space, "all", corpus, pool, encoder)
-    can_once = isinstance(chosen, NoiseMechanism | PoolMechanism)
-    once = can_once if release in (None, "remembered") else release == "once"
     obfuscator = Obfuscator(
         chosen,
         n=n,
-        release="once" if once else "independent",
+        release=release_for(chosen, release),
         pipeline=TextPipeline(protect=protect or chosen.protects),
         rng=seed,
     )
@@ -176,6 +173,16 @@ def _prepare(
         depth=depth,
         original=original,
     )
+
+
+def _shown_while_sending(progress: Progress | None) -> Callable[[Step], None]:
+    """Draw the bar while an engine is asked one query after the other."""
+
+    def show_step(step: Step) -> None:
+        if progress is not None and step.name == "sending" and step.done:
+            progress(step.done, step.of)
+
+    return show_step
 
 
 def _documents(collection: str, read: list[Document]) -> Iterator[Document]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sottovoce.engines.base import LocalEngine
-from sottovoce.pooling import pool
-from sottovoce.reranking import Reranker, rerank
+from sottovoce.search.pooling import pool
+from sottovoce.search.reranking import Reranker, rerank
 
 DEPTH = 100
 

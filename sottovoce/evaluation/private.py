@@ -12,9 +12,9 @@ from sottovoce.engines.base import LocalEngine
 from sottovoce.errors import UsageError
 from sottovoce.evaluation.baselines import depth_matched, no_privacy
 from sottovoce.evaluation.effectiveness import Measured, effectiveness, pooled_recall
-from sottovoce.pooling import pool
-from sottovoce.private_search import PrivateSearch, SearchResult
-from sottovoce.reranking import Reranker, rerank
+from sottovoce.search.pooling import pool
+from sottovoce.search.private_search import PrivateSearch, SearchResult
+from sottovoce.search.reranking import Reranker, rerank
 
 RERANKED = ("nDCG@10", "P@10")
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from sottovoce.encoders import load_encoder
 from sottovoce.encoders.base import files_hash
@@ -15,11 +15,8 @@ from sottovoce.errors import UsageError
 from sottovoce.experiments.description import Texts
 from sottovoce.experiments.naming import plain
 from sottovoce.experiments.shelf import Shelf
-from sottovoce.language.wordnet import wordnet_folder
 from sottovoce.mechanisms import parse
-
-Facts: TypeAlias = dict[str, Any]
-"""A name and hashes of one thing: hashes for keys, all of it for the manifest."""
+from sottovoce.mechanisms.build import RESOURCE_KINDS, Facts
 
 
 class Contents:
@@ -59,27 +56,22 @@ class Contents:
 
     def resources(self, spec: str | None, texts: Texts) -> dict[str, Facts]:
         """What a mechanism, if any, works on; its corpus is the collection, named elsewhere."""
-        wanted = () if spec is None else parse(spec)[0].resources()
-        found = {}
-        if "space" in wanted:
-            found["space"] = self.space(texts)
-        if "pool" in wanted and texts.pool is not None:
+        needed = () if spec is None else parse(spec)[0].resources()
+        facts = {}
+        if "space" in needed:
+            facts["space"] = self.space(texts)
+        if "pool" in needed and texts.pool is not None:
             pool = self.shelf.pool(texts.pool, texts.encoder)
-            found["pool"] = {"name": pool.name, "strings": len(pool), "sha256": pool.sha256}
-        if "wordnet" in wanted:
-            found["wordnet"] = self.wordnet()
-        return found
+            facts["pool"] = RESOURCE_KINDS["pool"].facts(pool)
+        if "wordnet" in needed:
+            facts["wordnet"] = self.wordnet()
+        return facts
 
     def space(self, texts: Texts) -> Facts:
         """The word space, and the words of it that may be released."""
         space = self.shelf.space(texts.space, texts.output_vocabulary)
-        released = hashlib.sha256(space.output.ids.tobytes()).hexdigest()
-        return {
-            "name": space.name,
-            "sha256": space.sha256,
-            "output_vocabulary": plain(texts.output_vocabulary),
-            "output_sha256": released,
-        }
+        facts = RESOURCE_KINDS["space"].facts(space)
+        return {**facts, "output_vocabulary": plain(texts.output_vocabulary)}
 
 
 def digest(content: Any) -> str:
@@ -110,6 +102,4 @@ def _file(path: str) -> Facts:
 
 
 def _wordnet() -> Facts:
-    folder = wordnet_folder()
-    files = sorted(each for each in folder.glob("*") if each.is_file())
-    return {"name": "wordnet", "sha256": files_hash(files) if files else None}
+    return RESOURCE_KINDS["wordnet"].facts(None)

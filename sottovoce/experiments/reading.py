@@ -32,9 +32,9 @@ from sottovoce.experiments.problems import ExperimentError, Problems, Section
 from sottovoce.experiments.selection import unmeasured
 from sottovoce.experiments.steps.learning import task_name
 from sottovoce.experiments.systems import read_published, read_systems, read_texts
-from sottovoce.pooling import METHODS
 from sottovoce.privacy.reconstruction import ATTACKS
 from sottovoce.privacy.similarity import MEASURES
+from sottovoce.search.pooling import METHODS
 
 RERANKERS = ("light",)
 """What a search is re-ranked with where the file does not say."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from sottovoce.collections import Collection, load_collection, read_strings
 from sottovoce.encoders import Encoder
-from sottovoce.encoders.pool import Pool
 from sottovoce.encoders.store import Progress
 from sottovoce.engines.base import LocalEngine
 from sottovoce.engines.choose import choose_engine
@@ -16,12 +16,12 @@ from sottovoce.evaluation.downstream.data import Task, read_task
 from sottovoce.evaluation.private import judged
 from sottovoce.experiments.description import Texts
 from sottovoce.experiments.naming import plain
-from sottovoce.mechanisms import Mechanism, mechanism, parse
+from sottovoce.mechanisms import Mechanism
+from sottovoce.mechanisms.build import build, load_resource
+from sottovoce.pools import Pool
 from sottovoce.privacy.query_log import QueryLog, read_log
 from sottovoce.privacy.sampling import sample_words
-from sottovoce.spaces.sources import resolve
 from sottovoce.spaces.space import WordSpace
-from sottovoce.spaces.vocabularies import choose_output
 from sottovoce.text import TextPipeline
 from sottovoce.types import Float32Array, IntArray
 
@@ -62,15 +62,16 @@ class Shelf:
         self, spec: str, epsilon: float | None, texts: Texts, collection: str | None = None
     ) -> Mechanism:
         """The mechanism of a spec; one that asks an engine gets BM25 over the collection."""
-        settings: dict[str, Any] = {} if epsilon is None else {"epsilon": epsilon}
-        wanted = parse(spec, **settings)[0].resources()
-        return mechanism(
-            spec,
-            space=self.space(texts.space, texts.output_vocabulary) if "space" in wanted else None,
-            engine=self.engine(collection, "bm25") if collection and "engine" in wanted else None,
-            pool=self.pool(texts.pool, texts.encoder) if texts.pool and "pool" in wanted else None,
-            **settings,
-        )
+        parameters = {} if epsilon is None else {"epsilon": epsilon}
+        provided: dict[str, Callable[[], Any]] = {
+            "space": lambda: self.space(texts.space, texts.output_vocabulary)
+        }
+        if collection:
+            provided["engine"] = lambda: self.engine(collection, "bm25")
+        if texts.pool:
+            pool = texts.pool
+            provided["pool"] = lambda: self.pool(pool, texts.encoder)
+        return build(spec, parameters, provided=provided)
 
 
 def _collection(name: str) -> Collection:
@@ -78,10 +79,8 @@ def _collection(name: str) -> Collection:
 
 
 def _space(name: str | None, output_vocabulary: str) -> WordSpace:
-    space = resolve(name)
-    if output_vocabulary == "all":
-        return space
-    return space.with_output(choose_output(space, output_vocabulary))
+    space = load_resource("space", {"space": name, "output_vocabulary": output_vocabulary})
+    return cast("WordSpace", space)
 
 
 def _pool(source: str, encoder: str) -> Pool:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, get_args
 
-from sottovoce.collections import Document
 from sottovoce.errors import SottovoceError
 from sottovoce.experiments.description import Published, System, Texts
 from sottovoce.experiments.named import Named
 from sottovoce.experiments.problems import Section, said
 from sottovoce.mechanisms import parse
 from sottovoce.mechanisms.base import Mechanism, PoolMechanism, WordMechanism, public_name
-from sottovoce.mechanisms.noise import NoiseMechanism
-from sottovoce.obfuscation import RELEASES
+from sottovoce.mechanisms.build import RESOURCE_KINDS, load_resource
 from sottovoce.text.fragments import UnknownPolicy
 from sottovoce.text.protection import protected_tags
+from sottovoce.types import RELEASES
 
 EPSILON = "{epsilon}"
 
@@ -106,7 +106,7 @@ def _releases(block: Section, grid: Section, kind: type[Mechanism] | None) -> tu
     """Own ones must be possible; of the grid's those are left out that are not."""
     own = block.choices("releases", (), RELEASES)
     shared = grid.choices("releases", ("independent",), RELEASES)
-    if kind is None or issubclass(kind, NoiseMechanism | PoolMechanism):
+    if kind is None or kind.supports_once:
         return own or shared
     cannot = f"{kind.name} cannot release 'once', as it draws no noise"
     if "once" in own:
@@ -149,46 +149,30 @@ def _check_parts(
 def _part(block: Section, name: str, texts: Texts) -> Any:
     """Something to build a mechanism with, or nothing where it is missing.
 
-    Corpus and pool are stand-ins: no parameter's range depends on them.
+    What takes time to load is stood in for: no parameter's range depends on it.
     """
+    kind = RESOURCE_KINDS[name]
+    settings = kind.complete(vars(texts))
+    if name == "pool" and texts.pool is None:
+        block.problem("pool", "it releases strings of a public pool: give pool here or [texts]")
+        return None
     try:
+        return kind.load(settings, None) if kind.cheap else kind.stand_in(settings)
+    except (SottovoceError, OSError, ValueError) as error:
         if name == "space":
-            return _space(block, texts)
-        if name == "wordnet":
-            from sottovoce.language.wordnet import load_wordnet
-
-            return load_wordnet()
-        if name == "engine":
-            from sottovoce.engines.bm25 import BM25
-
-            return BM25([Document("1", "", "stand-in")])
-        if texts.pool is None:
-            block.problem("pool", "it releases strings of a public pool: give pool here or [texts]")
-            return None
-        from sottovoce.encoders.pool import Pool
-
-        return Pool(["stand-in"], "light")
-    except (SottovoceError, OSError, ValueError) as error:
-        block.problem("spec", said(error))
+            block.problems.add(_owner(block, _wrong_setting(settings)), said(error))
+        else:
+            block.problem("spec", said(error))
         return None
 
 
-def _space(block: Section, texts: Texts) -> Any:
-    from sottovoce.spaces.sources import resolve
-    from sottovoce.spaces.vocabularies import choose_output
-
+def _wrong_setting(settings: Mapping[str, Any]) -> str:
+    """Which setting of a word space that cannot be loaded is to blame."""
     try:
-        space = resolve(texts.space)
-    except (SottovoceError, OSError, ValueError) as error:
-        block.problems.add(_owner(block, "space"), said(error))
-        return None
-    if texts.output_vocabulary == "all":
-        return space
-    try:
-        return space.with_output(choose_output(space, texts.output_vocabulary))
-    except (SottovoceError, OSError, ValueError) as error:
-        block.problems.add(_owner(block, "output_vocabulary"), said(error))
-        return None
+        load_resource("space", {**settings, "output_vocabulary": "all"})
+    except (SottovoceError, OSError, ValueError):
+        return "space"
+    return "output_vocabulary"
 
 
 def _owner(block: Section, key: str) -> str:

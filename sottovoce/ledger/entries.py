@@ -87,17 +87,8 @@ class Entry:
     @classmethod
     def of(cls, result: Obfuscation, obfuscator: Obfuscator, destination: str) -> Entry:
         """The entry for a result of this obfuscator."""
-        from sottovoce.mechanisms.base import WordMechanism
-
-        mechanism = obfuscator.mechanism
-        space, sha256 = mechanism.metric_space or (None, None)
-        if isinstance(mechanism, WordMechanism):
-            counts = obfuscator.pipeline.prepare(result.text, mechanism.space).counts
-            protected, in_clear = counts.known, counts.kept
-            unknown = counts.uniform + counts.dropped
-        else:
-            protected, in_clear = int(bool(result.variants)), len(result.kept)
-            unknown = len(result.unknown)
+        space, sha256 = obfuscator.mechanism.metric_space or (None, None)
+        counts = result.counts
         several = 1 if result.release == "once" else len(result.variants)
         return cls(
             text=result.text,
@@ -109,9 +100,9 @@ class Entry:
             destination=destination,
             space=space,
             space_sha256=sha256,
-            protected=protected,
-            in_clear=in_clear,
-            unknown=unknown,
+            protected=counts.known,
+            in_clear=counts.kept,
+            unknown=counts.uniform + counts.dropped,
         )
 
     @property

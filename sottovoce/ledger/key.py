@@ -7,9 +7,7 @@ import hmac
 import json
 from typing import Any
 
-from sottovoce.errors import UsageError
-from sottovoce.text.resolve import comparable
-from sottovoce.text.tokens import normalise
+from sottovoce.text.comparing import folded_text
 
 KEY_BYTES = 32
 
@@ -27,18 +25,8 @@ class Key:
 
     def of_text(self, text: str) -> str:
         """What stands for a text in the ledger."""
-        return self.seal("text", same_text(text))
+        return self.seal("text", folded_text(text))
 
     def of_request(self, text: str, request: str) -> str:
         """What stands for a text and all that decides how it is obfuscated."""
-        return self.seal("request", same_text(text), request)
-
-
-def same_text(text: str) -> str:
-    """The form in which two texts are the same: Unicode NFC, no case, single blanks.
-
-    Characters that nobody sees are left out, as the text pipeline leaves them out.
-    """
-    if not isinstance(text, str):
-        raise UsageError(f"a text must be a str, not {type(text).__name__}")
-    return " ".join(filter(None, map(comparable, normalise(text).split())))
+        return self.seal("request", folded_text(text), request)

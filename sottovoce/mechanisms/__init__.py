@@ -7,13 +7,15 @@ from sottovoce.mechanisms import (
     custext,
     fea,
     mahalanobis,
+    resources,
     santext,
     tem,
     vickrey,
     wbb,
 )
 from sottovoce.mechanisms.base import Mechanism, WordMechanism
-from sottovoce.mechanisms.registry import kind, mechanism, names, parse, register
+from sottovoce.mechanisms.build import mechanism
+from sottovoce.mechanisms.registry import kind, names, parse, register
 
 __all__ = [
     "Mechanism",
@@ -29,6 +31,7 @@ __all__ = [
     "names",
     "parse",
     "register",
+    "resources",
     "santext",
     "tem",
     "vickrey",

@@ -23,8 +23,8 @@ from sottovoce.language.wordnet import Pos, Sense, WordNet
 from sottovoce.mechanisms.base import Rewriting, TextMechanism, parameter, require, resource
 from sottovoce.mechanisms.registry import register
 from sottovoce.text import UNKNOWN, PreparedText, TextPipeline
+from sottovoce.text.comparing import comparable, folded_text
 from sottovoce.text.protection import NOUNS_AND_ADJECTIVES
-from sottovoce.text.resolve import comparable
 from sottovoce.text.stems import stems, words
 from sottovoce.text.tags import tagged
 from sottovoce.types import IntArray
@@ -124,7 +124,9 @@ class AEA(TextMechanism):
                 )
         else:
             caveats.append(NO_SUBSTITUTES)
-        return Rewriting(tuple(variants), prepared.unknown, prepared.kept, tuple(caveats))
+        return Rewriting(
+            tuple(variants), prepared.unknown, prepared.kept, tuple(caveats), prepared.counts
+        )
 
     def _choices(self, prepared: PreparedText, lexicon: _Lexicon, tagger: Tagger) -> list[Choices]:
         """The choices at each slot: of the word's part of speech there, if there are any."""
@@ -150,7 +152,7 @@ class AEA(TextMechanism):
         for row, each in zip(similarities, choices, strict=True):
             row[: len(each.similarities)] = each.similarities
         slots = np.arange(len(choices))
-        original = _folded(prepared.text)
+        original = folded_text(prepared.text)
         best: list[tuple[float, str, str]] = []
         for picks in combinations(sizes, self.cap, rng):
             # Rounded, so that the order of summation decides no tie.
@@ -161,7 +163,7 @@ class AEA(TextMechanism):
                 [each.substitutes[pick] for each, pick in zip(choices, row, strict=True)]
                 for row in picks[chosen].tolist()
             )
-            best += zip((-means[chosen]).tolist(), texts, map(_folded, texts), strict=True)
+            best += zip((-means[chosen]).tolist(), texts, map(folded_text, texts), strict=True)
             distinct: dict[str, tuple[float, str, str]] = {}
             for candidate in sorted(best):
                 distinct.setdefault(candidate[2], candidate)
@@ -268,8 +270,3 @@ def _hypernyms(sense: Sense, level: int) -> Iterator[Sense]:
     for _ in range(level):
         nearest = dict.fromkeys(above for each in nearest for above in each.hypernyms())
         yield from nearest
-
-
-def _folded(text: str) -> str:
-    """A text as a reader sees it: neither case nor spacing tell two texts apart."""
-    return " ".join(comparable(text).split())

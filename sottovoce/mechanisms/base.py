@@ -5,18 +5,19 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
-from sottovoce.encoders.pool import Pool
 from sottovoce.errors import UsageError
 from sottovoce.guarantees import Guarantee
+from sottovoce.pools import Pool
 from sottovoce.randomness import Draws, Randomness, Streams
 from sottovoce.spaces.space import WordSpace
+from sottovoce.text import Counts
 from sottovoce.types import Float64Array, IntArray
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class Mechanism(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     paper: ClassVar[str]
+    supports_once: ClassVar[bool] = False
+    """Whether several variants can be read off one draw: release ``once``."""
 
     @property
     @abstractmethod
@@ -74,6 +77,13 @@ class Mechanism(ABC):
         """A hash of what it works on: who attacks its releases needs the same."""
         return None
 
+    def check_once(self, n: int) -> None:
+        """Refuse release ``once`` with ``n`` variants where that is impossible."""
+        raise UsageError(
+            f"release 'once' needs a noise mechanism; '{self.name}' draws no noise: use "
+            "'independent'"
+        )
+
     @classmethod
     def parameters(cls) -> tuple[Field[Any], ...]:
         """The fields that a spec may set."""
@@ -93,6 +103,26 @@ class Mechanism(ABC):
             if f.name == "epsilon" or getattr(self, f.name) != f.default
         ]
         return f"{self.name}:{','.join(parts)}" if parts else self.name
+
+    def describe(self) -> dict[str, Any]:
+        """What it is, does and promises, for JSON."""
+        return {
+            "name": self.name,
+            "summary": self.summary,
+            "paper": self.paper,
+            "spec": self.spec,
+            "parameters": [
+                {
+                    "name": public_name(parameter),
+                    "value": getattr(self, parameter.name),
+                    "default": parameter.default,
+                    "help": parameter.metadata.get("help", ""),
+                }
+                for parameter in self.parameters()
+            ],
+            "guarantee": self.guarantee.to_dict(),
+            "protects": self.protects,
+        }
 
     def facts(self) -> dict[str, float]:
         """Numbers about the promise that depend on the space; they may take a moment."""
@@ -207,12 +237,24 @@ class WordMechanism(Mechanism):
 
 @dataclass(frozen=True, repr=False)
 class Rewriting:
-    """What became of one text. ``unknown`` and ``kept`` are for its owner alone."""
+    """What became of one text. ``unknown`` and ``kept`` are for its owner alone.
+
+    ``counts`` says what became of all its words; without it, ``unknown`` and ``kept`` are counted.
+    """
 
     variants: tuple[str, ...]
     unknown: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
+    counts: Counts | None = None
+
+    @property
+    def word_counts(self) -> Counts:
+        """What became of the words; the text itself counts as one that was protected."""
+        given = self.counts
+        if given is None:
+            given = Counts(dropped=len(self.unknown), kept_unprotected=len(self.kept))
+        return replace(given, known=int(bool(self.variants)))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -228,6 +270,8 @@ class TextMechanism(Mechanism):
 class PoolMechanism(Mechanism):
     """Replaces a text as a whole by strings of a public pool, many texts at a time."""
 
+    supports_once: ClassVar[bool] = True
+
     pool: Pool = resource()
     epsilon: float = parameter(10.0, "privacy parameter for each text and release")
 
@@ -241,6 +285,10 @@ class PoolMechanism(Mechanism):
     def made_with(self) -> str:
         """The hash of the pool and its encoder."""
         return self.pool.sha256
+
+    def check_once(self, n: int) -> None:
+        """The pool must have as many strings."""
+        require_enough(n, len(self.pool), "strings", "pool")
 
     @abstractmethod
     def release(
@@ -256,6 +304,15 @@ def require(condition: bool | np.bool_, message: str) -> None:
     """Raise a :class:`UsageError` unless the condition holds."""
     if not condition:
         raise UsageError(message)
+
+
+def require_enough(n: int, available: int, things: str, where: str) -> None:
+    """Refuse to read more different things off one point than there are."""
+    require(
+        n <= available,
+        f"release 'once' reads {n} different {things} off one point, but the {where} has "
+        f"{available}: ask for fewer variants",
+    )
 
 
 def require_positive(epsilon: float) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from sottovoce.guarantees import FIXED_LENGTH, MANY_RELEASES, WORD_BY_WORD, Guarantee
-from sottovoce.mechanisms.base import WordMechanism, require
+from sottovoce.mechanisms.base import WordMechanism, require, require_enough
 from sottovoce.randomness import Draws
 from sottovoce.types import Float32Array, Float64Array, IntArray
 
@@ -30,6 +31,12 @@ class NoiseMechanism(WordMechanism):
     That is what makes the release post-processing of the noisy point, and so what carries the
     guarantee of the noise over to the words.
     """
+
+    supports_once: ClassVar[bool] = True
+
+    def check_once(self, n: int) -> None:
+        """The output vocabulary must have as many words."""
+        require_enough(n, len(self.space.output), "words", "output vocabulary")
 
     @abstractmethod
     def noise(self, draws: Draws) -> Float64Array:
@@ -68,11 +75,8 @@ class NoiseMechanism(WordMechanism):
 
         However large ``k``, this costs one release.
         """
-        require(
-            1 <= k <= len(self.space.output),
-            f"release 'once' reads {k} different words off one point, but the output vocabulary "
-            f"has {len(self.space.output)}: ask for fewer variants",
-        )
+        require(k >= 1, f"ask for at least one variant, not {k}")
+        self.check_once(k)
         return self.settle_many(self.perturb(ids, draws), k, draws)
 
     def settle_many(self, points: Float32Array, k: int, draws: Draws) -> IntArray:

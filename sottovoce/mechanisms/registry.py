@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from dataclasses import Field
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from sottovoce.errors import UsageError, closest
 from sottovoce.mechanisms.base import Mechanism, public_name
-from sottovoce.spaces.space import WordSpace
-
-if TYPE_CHECKING:
-    from sottovoce.encoders.pool import Pool
-    from sottovoce.engines.base import LocalEngine
-    from sottovoce.language.wordnet import WordNet
 
 Kind = TypeVar("Kind", bound=type[Mechanism])
 
@@ -39,49 +33,6 @@ def kind(name: str) -> type[Mechanism]:
     if name not in _registry:
         raise UsageError("unknown mechanism" + _suggestion(name, names()))
     return _registry[name]
-
-
-def mechanism(
-    spec: str,
-    *,
-    space: WordSpace | None = None,
-    engine: LocalEngine | None = None,
-    wordnet: WordNet | None = None,
-    pool: Pool | None = None,
-    **parameters: Any,
-) -> Mechanism:
-    """Build a mechanism from its name or spec string; keywords win over the spec.
-
-    ``space`` defaults to the default word space and ``wordnet`` to WordNet, which must have been
-    added before; ``engine`` is the local search engine that ``fea`` asks, ``pool`` the public
-    strings that ``comet-cmp`` and ``comet-mahalanobis`` release.
-    """
-    chosen, arguments = parse(spec, **parameters)
-    given = {"space": space, "engine": engine, "wordnet": wordnet, "pool": pool}
-    resources = {
-        name: _load(name) if given[name] is None else given[name] for name in chosen.resources()
-    }
-    return chosen(**resources, **arguments)
-
-
-def _load(resource: str) -> Any:
-    if resource == "space":
-        from sottovoce.spaces.sources import resolve
-
-        return resolve(None)
-    if resource == "wordnet":
-        from sottovoce.language.wordnet import load_wordnet
-
-        return load_wordnet()
-    if resource == "pool":
-        raise UsageError(
-            "this mechanism releases strings of a public pool: give one with --pool FILE (or "
-            "--pool demo) on the command line, or pool=load_pool(FILE) in Python"
-        )
-    raise UsageError(
-        "this mechanism reads its words off a corpus of yours: give one with --corpus FILE on the "
-        "command line, or engine=BM25(documents) in Python"
-    )
 
 
 def parse(spec: str, **parameters: Any) -> tuple[type[Mechanism], dict[str, Any]]:

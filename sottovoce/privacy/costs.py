@@ -13,14 +13,14 @@ from sottovoce.collections import Collection, demo_log, load_collection
 from sottovoce.errors import SottovoceError
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.mechanisms.noise import NoiseMechanism
-from sottovoce.obfuscation import Obfuscator, Release
+from sottovoce.obfuscation import Obfuscator
 from sottovoce.privacy.deniability import Deniability
 from sottovoce.privacy.sampling import neighbours
 from sottovoce.randomness import secure_generator
 from sottovoce.spaces.space import UNKNOWN
-from sottovoce.text.resolve import comparable
+from sottovoce.text.comparing import comparable
 from sottovoce.text.tokens import tokenise
-from sottovoce.types import BoolArray, Float64Array, IntArray
+from sottovoce.types import BoolArray, Float64Array, IntArray, Release
 
 SENT, DEPTH = 20, 10
 """Queries sent for each true one, and documents taken from each answer, as in the demo."""
@@ -159,8 +159,8 @@ def _answers(
 ) -> Answers:
     from sottovoce.engines.bm25 import BM25
     from sottovoce.evaluation.private import with_privacy, with_unrelated_queries, without_privacy
-    from sottovoce.private_search import PrivateSearch
-    from sottovoce.reranking import load_reranker
+    from sottovoce.search.private_search import PrivateSearch
+    from sottovoce.search.reranking import load_reranker
 
     release: Release = "once" if isinstance(mechanism, NoiseMechanism) else "independent"
     engine, reranker = BM25(collection.documents), load_reranker(ENCODER)

@@ -30,11 +30,11 @@ from sottovoce.encoders import Encoder, load_encoder
 from sottovoce.encoders.store import Progress
 from sottovoce.errors import UsageError
 from sottovoce.evaluation.effectiveness import Measured
-from sottovoce.obfuscation import folded_text
 from sottovoce.privacy.intervals import LEVEL, interval
 from sottovoce.privacy.query_log import NOT_THERE, QueryLog
 from sottovoce.privacy.releases import Released
 from sottovoce.spaces.scan import accumulated_error
+from sottovoce.text.comparing import folded_text
 from sottovoce.threads import parallel_map
 from sottovoce.types import Float32Array, Float64Array, IntArray
 

@@ -18,8 +18,8 @@ from sottovoce.collections import demo_log
 from sottovoce.encoders import Encoder, corpus_vectors
 from sottovoce.encoders.store import Progress
 from sottovoce.errors import UsageError
-from sottovoce.obfuscation import folded_text
 from sottovoce.privacy.releases import read_text
+from sottovoce.text.comparing import folded_text
 from sottovoce.types import Float32Array, IntArray
 
 COLUMNS = ("query", "text")

@@ -13,7 +13,8 @@ from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
 from sottovoce.text import UNKNOWN, PreparedText, TextPipeline, normalise, resolve, tokenise
-from sottovoce.text.resolve import comparable, spellings
+from sottovoce.text.comparing import comparable
+from sottovoce.text.resolve import spellings
 
 _LETTERS = regex.compile(r"\p{L}+").findall
 DENIED = -2

@@ -20,7 +20,7 @@ from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms.base import ROWS_AT_A_TIME, WordMechanism
 from sottovoce.randomness import Draws
 from sottovoce.text import PreparedText
-from sottovoce.text.resolve import comparable
+from sottovoce.text.comparing import comparable
 from sottovoce.types import IntArray
 
 SECRET_BYTES = 32

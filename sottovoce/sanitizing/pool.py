@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from typing import TypeAlias, TypeVar
 
-from sottovoce.errors import SottovoceError
 from sottovoce.sanitizing.counts import Counts
 from sottovoce.sanitizing.sanitizer import Sanitizer
 from sottovoce.sanitizing.sources import Block, Texts
-from sottovoce.threads import available_cores, set_threads
-from sottovoce.workers import end_with_parent
+from sottovoce.workers import ordered_map
 
 Done: TypeAlias = tuple[Texts, Counts]
 Step: TypeAlias = tuple[Block, Texts, Counts]
@@ -22,8 +17,6 @@ Engine: TypeAlias = Callable[[Sanitizer, Iterable[Block], int], Iterator[Step]]
 """Takes blocks through a sanitizer, from a row number on, and gives them back in order."""
 
 Item = TypeVar("Item")
-
-_sanitizer: Sanitizer | None = None
 
 
 def sanitize_blocks(
@@ -68,32 +61,18 @@ def sanitize_columns(sanitizer: Sanitizer, columns: Texts, first: int) -> Done:
 def _in_processes(
     sanitizer: Sanitizer, blocks: Iterable[Block], first: int, workers: int
 ) -> Iterator[Step]:
-    context = multiprocessing.get_context("spawn")
-    job = (sanitizer, max(1, available_cores() // workers))
-    with ProcessPoolExecutor(workers, context, initializer=_start, initargs=job) as pool:
+    in_flight: deque[Block] = deque()
 
-        def begun() -> Iterator[tuple[Block, Future[Done]]]:
-            for row, block in numbered(blocks, first):
-                yield block, pool.submit(_work, block.texts, row)
+    def tasks() -> Iterator[tuple[Texts, int]]:
+        """Only the texts travel; the rest of a block waits here."""
+        for row, block in numbered(blocks, first):
+            in_flight.append(block)
+            yield block.texts, row
 
-        try:
-            for block, future in ahead(begun(), lambda: 2 * workers):
-                yield block, *future.result()
-        except BrokenProcessPool:
-            raise SottovoceError(
-                "a worker process died, perhaps for want of memory: use fewer workers"
-            ) from None
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    for _, done in ordered_map(_sanitize, sanitizer, tasks(), workers):
+        yield in_flight.popleft(), *done
 
 
-def _start(sanitizer: Sanitizer, threads: int) -> None:
-    global _sanitizer
-    _sanitizer = sanitizer
-    set_threads(threads)
-    end_with_parent()
-
-
-def _work(columns: Texts, first: int) -> Done:
-    assert _sanitizer is not None  # noqa: S101 - the pool calls _start first
-    return sanitize_columns(_sanitizer, columns, first)
+def _sanitize(sanitizer: Sanitizer, task: tuple[Texts, int]) -> Done:
+    """One block, in a worker process."""
+    return sanitize_columns(sanitizer, *task)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from sottovoce import __version__
 from sottovoce.guarantees import MANY_RELEASES, WORD_BY_WORD, Guarantee
@@ -15,7 +13,7 @@ from sottovoce.sanitizing.counts import Counts
 from sottovoce.sanitizing.linking import linkable_guarantee
 from sottovoce.sanitizing.sanitizer import Sanitizer
 from sottovoce.text import Counts as TextCounts
-from sottovoce.text import PreparedText
+from sottovoce.text.prepared import caveats
 
 EACH_TIME = (
     "each word is released once for each time it stands in the data: texts of one person, or one "
@@ -36,8 +34,8 @@ class Report:
         """The mechanism's promise, with everything here that limits it."""
         obfuscator = self.sanitizer.obfuscator
         promise = obfuscator.mechanism.guarantee
-        others = tuple(each for each in promise.caveats if each != MANY_RELEASES)
-        promise = replace(promise, caveats=others)  # There is one variant; EACH_TIME says more.
+        # There is one variant of each text; EACH_TIME says more.
+        promise = promise.without_caveat(MANY_RELEASES)
         if isinstance(obfuscator.mechanism, WordMechanism):
             promise = promise.with_caveats(*self._caveats(WORD_BY_WORD in promise.caveats))
         if self.counts.denied:
@@ -56,18 +54,11 @@ class Report:
         """Whether anybody could draw the same again."""
         return self.sanitizer.obfuscator.rng is not None
 
-    def _caveats(self, says_already: bool) -> tuple[str, ...]:
+    def _caveats(self, layout_is_said: bool) -> tuple[str, ...]:
         """What one text with all these words would say of itself."""
         counts, pipeline = self.counts, self.sanitizer.obfuscator.pipeline
-        none = np.empty(0, dtype=np.int64)
-        everything = PreparedText(
-            text="",
-            slots=none,
-            spans=none.reshape(0, 2),
-            literals=("",),
-            unknown=(),
-            kept=(),
-            counts=TextCounts(
+        return caveats(
+            TextCounts(
                 uniform=counts.uniform,
                 dropped=counts.dropped,
                 kept_unknown=counts.kept_unknown,
@@ -76,9 +67,8 @@ class Report:
             ),
             restores_case=pipeline.restore_case,
             releases_punctuation=pipeline.punctuation == "keep",
+            layout_is_said=layout_is_said,
         )
-        said = everything.caveats()
-        return said[1:] if says_already and everything.releases_punctuation else said
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -14,13 +14,13 @@ from numpy.random import Generator, SeedSequence
 from sottovoce.errors import SottovoceError, UnknownWordError, UsageError
 from sottovoce.mechanisms.base import Mechanism, PoolMechanism, WordMechanism, require
 from sottovoce.obfuscation import Obfuscator
+from sottovoce.obfuscation.words import WordRelease
 from sottovoce.randomness import Streams
 from sottovoce.sanitizing.counts import Counts, count_text
 from sottovoce.sanitizing.denying import deny_list, denying, never_releasing
 from sottovoce.sanitizing.linking import check_secret, linked
 from sottovoce.text import PreparedText
 from sottovoce.types import IntArray
-from sottovoce.word_release import WordRelease
 
 if TYPE_CHECKING:
     import pyarrow

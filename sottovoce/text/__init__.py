@@ -1,5 +1,6 @@
 """From text to words and back: tokens with offsets, look-up, protection, rendering."""
 
+from sottovoce.text.comparing import folded_text
 from sottovoce.text.pipeline import TextPipeline
 from sottovoce.text.prepared import Counts, PreparedText
 from sottovoce.text.protection import NOUNS_AND_ADJECTIVES
@@ -19,6 +20,7 @@ __all__ = [
     "TaggedToken",
     "TextPipeline",
     "Token",
+    "folded_text",
     "normalise",
     "resolve",
     "tagged",

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
+from sottovoce.text.comparing import comparable, visible
 from sottovoce.text.protection import InClear
-from sottovoce.text.resolve import UNKNOWN, Lexicon, Part, comparable, resolve, visible
+from sottovoce.text.resolve import UNKNOWN, Lexicon, Part, resolve
 from sottovoce.text.tokens import punctuation, spans
 
 UnknownPolicy: TypeAlias = Literal["uniform", "drop", "error", "keep"]

@@ -13,10 +13,11 @@ import numpy as np
 from sottovoce.errors import PrivacyWarning, UnknownWordError, UsageError, closest
 from sottovoce.language.tagging import check_tagger, load_tagger
 from sottovoce.text.assembly import Assembly
+from sottovoce.text.comparing import comparable
 from sottovoce.text.fragments import Fragment, Rules, UnknownPolicy, fragment
 from sottovoce.text.prepared import PreparedText
 from sottovoce.text.protection import PROTECTIONS, no_word, protected_tags
-from sottovoce.text.resolve import Lexicon, comparable
+from sottovoce.text.resolve import Lexicon
 from sottovoce.text.tags import Judged, judged_blocks
 from sottovoce.text.tokens import blocks, normalise, tokenise
 

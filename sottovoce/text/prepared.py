@@ -82,26 +82,15 @@ class PreparedText:
             released.append("".join(pieces))
         return released
 
-    def caveats(self) -> tuple[str, ...]:
-        """Say what the mechanism's guarantee does not cover, with counts and without the words."""
-        counts = self.counts
-        marks = "punctuation, whitespace" if self.releases_punctuation else "whitespace"
-        said = [f"{marks} and the number of words are released as they are"]
-        if self.remark:
-            said.append(self.remark)
-        if self.restores_case:
-            said.append("the case pattern of each word is released as it is")
-        if counts.uniform:
-            said.append(f"{_words(counts.uniform, 'unknown')} replaced by uniform draws")
-        if counts.dropped:
-            said.append(f"{_words(counts.dropped, 'unknown')} left out")
-        if counts.kept_unknown:
-            said.append(f"{_words(counts.kept_unknown, 'unknown')} kept in clear (unknown='keep')")
-        if counts.kept_listed:
-            said.append(f"{_words(counts.kept_listed)} kept in clear (keep list)")
-        if counts.kept_unprotected:
-            said.append(f"{_words(counts.kept_unprotected)} kept in clear (not protected)")
-        return tuple(said)
+    def caveats(self, *, layout_is_said: bool = False) -> tuple[str, ...]:
+        """What the mechanism's guarantee does not cover; see :func:`caveats`."""
+        return caveats(
+            self.counts,
+            releases_punctuation=self.releases_punctuation,
+            restores_case=self.restores_case,
+            remark=self.remark,
+            layout_is_said=layout_is_said,
+        )
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value}" for name, value in vars(self.counts).items() if value)
@@ -110,6 +99,39 @@ class PreparedText:
     @cached_property
     def _originals(self) -> list[str]:
         return [self.text[start:end] for start, end in self.spans.tolist()]
+
+
+def caveats(
+    counts: Counts,
+    *,
+    releases_punctuation: bool,
+    restores_case: bool,
+    remark: str | None = None,
+    layout_is_said: bool = False,
+) -> tuple[str, ...]:
+    """What a mechanism's guarantee does not cover, in counts: no word of the text is in it.
+
+    ``layout_is_said``: the guarantee itself says that punctuation and the number of words are
+    released, so that is left out here. Where punctuation is dropped it says too much, and this
+    says what is true.
+    """
+    lines = []
+    if not (layout_is_said and releases_punctuation):
+        marks = "punctuation, whitespace" if releases_punctuation else "whitespace"
+        lines.append(f"{marks} and the number of words are released as they are")
+    if remark:
+        lines.append(remark)
+    if restores_case:
+        lines.append("the case pattern of each word is released as it is")
+    fates = (
+        (counts.uniform, "unknown", "replaced by uniform draws"),
+        (counts.dropped, "unknown", "left out"),
+        (counts.kept_unknown, "unknown", "kept in clear (unknown='keep')"),
+        (counts.kept_listed, "", "kept in clear (keep list)"),
+        (counts.kept_unprotected, "", "kept in clear (not protected)"),
+    )
+    lines += [f"{_words(count, kind)} {fate}" for count, kind, fate in fates if count]
+    return tuple(lines)
 
 
 def _words(count: int, kind: str = "") -> str:

@@ -14,7 +14,7 @@ import regex
 
 from sottovoce.errors import UsageError, closest
 from sottovoce.language.penn import PARTS_OF_SPEECH, TAGS
-from sottovoce.text.resolve import comparable
+from sottovoce.text.comparing import comparable
 from sottovoce.text.stopwords import FUNCTION_WORDS
 
 InClear: TypeAlias = Callable[[str], bool]

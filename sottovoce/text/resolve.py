@@ -15,14 +15,13 @@ from typing import NamedTuple, Protocol
 
 import regex
 
+from sottovoce.text.comparing import STRAIGHT_APOSTROPHES, visible
 from sottovoce.text.tokens import JOINERS
 
 UNKNOWN = -1
 LONGEST_WORD = 256
 """Longer tokens are unknown without being looked up."""
 
-_STRAIGHT = str.maketrans("’‘ʼ′`´", "''''''")
-_INVISIBLE = regex.compile(r"[\p{Cf}\p{Cc}\p{Cs}]+")
 _MARKS = regex.compile(r"\p{M}+")
 _OUTER_SYMBOLS = regex.compile(r"^\p{S}+|\p{S}+$")
 _POSSESSIVE = regex.compile(r"(?i)(?:'s|(?<=s)')$")
@@ -64,20 +63,10 @@ def resolve(surface: str, lexicon: Lexicon) -> tuple[Part, ...]:
     return parts if any(part.id != UNKNOWN for part in parts) else (whole,)
 
 
-def visible(surface: str) -> str:
-    """Strip characters that cannot be seen or encoded, from words left in clear."""
-    return _INVISIBLE.sub("", surface)
-
-
-def comparable(word: str) -> str:
-    """Bring a word into the form in which lists are compared: case-folded, straight apostrophes."""
-    return unicodedata.normalize("NFC", visible(word).translate(_STRAIGHT).casefold())
-
-
 def spellings(surface: str) -> Iterator[str]:
     """Yield the spellings to look up, the most faithful first; some may repeat."""
     plain = surface.isascii() and surface.isalnum()
-    for form in (surface,) if plain else _forms(visible(surface).translate(_STRAIGHT)):
+    for form in (surface,) if plain else _forms(visible(surface).translate(STRAIGHT_APOSTROPHES)):
         if form:
             yield from _cases(form)
             if "'" in form:
@@ -131,7 +120,7 @@ def _first_known(surface: str, lexicon: Lexicon) -> int:
 
 def _contraction(surface: str, lexicon: Lexicon) -> tuple[Part, ...]:
     """Take ``don't`` apart into do and n't (or not), as the space has them."""
-    match = _CONTRACTION.fullmatch(surface.translate(_STRAIGHT))
+    match = _CONTRACTION.fullmatch(surface.translate(STRAIGHT_APOSTROPHES))
     if match is None:
         return ()
     stem, ending = match[1].casefold(), match[2].casefold()
@@ -154,7 +143,7 @@ def _compound(surface: str, lexicon: Lexicon) -> tuple[Part, ...]:
     """
     if _WHOLE.search(surface):
         return ()
-    ending = _POSSESSIVE.search(surface.translate(_STRAIGHT))
+    ending = _POSSESSIVE.search(surface.translate(STRAIGHT_APOSTROPHES))
     found = [m.span() for m in _PART.finditer(surface, 0, ending.start() if ending else None)]
     if found and ending:
         found[-1] = (found[-1][0], len(surface))

@@ -15,7 +15,7 @@ from sottovoce.collections import Document
 from sottovoce.encoders import Encoder, corpus_vectors
 from sottovoce.engines.base import Hit, LocalEngine
 from sottovoce.engines.documents import Documents
-from sottovoce.reranking import EncoderReranker, Reranker
+from sottovoce.search.reranking import EncoderReranker, Reranker
 from sottovoce.types import Float32Array, Float64Array
 
 MOST_SCORES = 50_000_000

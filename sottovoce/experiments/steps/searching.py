@@ -7,7 +7,6 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from sottovoce.boundary import Boundary
 from sottovoce.collections import Collection
 from sottovoce.engines.base import LocalEngine
 from sottovoce.evaluation.baselines import depth_matched, no_privacy
@@ -21,8 +20,9 @@ from sottovoce.experiments.shelf import Shelf
 from sottovoce.experiments.steps.drawing import Variants
 from sottovoce.experiments.steps.originals import ById, Originals
 from sottovoce.experiments.tables import NO_PRIVACY, PRIVATE, SAME_DEPTH, make_table
-from sottovoce.pooling import Pooled, pool
-from sottovoce.reranking import load_reranker, rerank
+from sottovoce.search.boundary import Boundary
+from sottovoce.search.pooling import Pooled, pool
+from sottovoce.search.reranking import load_reranker, rerank
 
 SENT_AT_A_TIME = 1000
 """Variants whose answers are held at once."""
@@ -95,7 +95,7 @@ def pools(
 ) -> Iterator[tuple[str, list[Pooled]]]:
     """Each query with its pool; the variants of many queries are searched in one call."""
     boundary = Boundary(engine)
-    sent = {query: boundary.check(found) for query, found in variants.items()}
+    sent = {query: boundary.check(texts).queries for query, texts in variants.items()}
     for some in _portions(sent):
         distinct = list(dict.fromkeys(variant for query in some for variant in sent[query]))
         answers = dict(zip(distinct, engine.search(distinct, searching.depth), strict=True))

@@ -17,14 +17,14 @@ from numpy.random import PCG64, Generator
 
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.mechanisms.base import Mechanism
-from sottovoce.obfuscation import Obfuscator, Release
+from sottovoce.obfuscation import Obfuscator
 from sottovoce.privacy.membership.features import Numbering, features
 from sottovoce.privacy.membership.logs import UserLog
 from sottovoce.privacy.membership.ngrams import NGramModel
 from sottovoce.privacy.membership.report import MembershipReport, Scores, Setting, summarise
 from sottovoce.privacy.membership.splits import Sides, Split, choose_users, draw_split
 from sottovoce.randomness import as_seed, secure_generator
-from sottovoce.types import Float64Array, IntArray
+from sottovoce.types import Float64Array, IntArray, Release
 
 Progress = Callable[[int, int], None]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from sottovoce.privacy.membership.ngrams import BOUNDARY, NGramModel, windows
 from sottovoce.text import tokenise
-from sottovoce.text.resolve import comparable
+from sottovoce.text.comparing import comparable
 from sottovoce.types import Float64Array, IntArray
 
 RANK_BINS = 17

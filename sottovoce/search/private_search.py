@@ -3,27 +3,64 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from sottovoce.boundary import Answers, Boundary, Progress
 from sottovoce.engines.base import EngineError, LocalEngine, SearchEngine
 from sottovoce.errors import PrivacyWarning, SottovoceError
 from sottovoce.guarantees import Guarantee
-from sottovoce.ledger import Entry, Ledger, request_key
+from sottovoce.ledger import Entry, Ledger, Receipt, request_key
 from sottovoce.mechanisms.base import require
-from sottovoce.obfuscation import Obfuscation, Obfuscator, folded_text
-from sottovoce.pooling import METHODS, Pooled, pool
+from sottovoce.obfuscation import Obfuscation, Obfuscator
 from sottovoce.randomness import is_seeded
-from sottovoce.reranking import Ranked, Reranker, rerank
-from sottovoce.text.resolve import comparable
+from sottovoce.search.boundary import Answers, Boundary, Outgoing
+from sottovoce.search.pooling import METHODS, Pooled, pool
+from sottovoce.search.reranking import Ranked, Reranker, rerank
+from sottovoce.text import folded_text
+from sottovoce.text.comparing import comparable
 from sottovoce.text.snippets import snippet
 from sottovoce.text.tokens import tokenise
 
 DEPTH, TOP = 100, 10
 RECALLED = "asked before: the same queries were sent again, which tells nothing new"
+
+
+class Step(NamedTuple):
+    """Where a search has got to; while it is sending, how many queries were answered."""
+
+    name: Literal["obfuscating", "counting", "sending", "reranking"]
+    done: int = 0
+    of: int = 0
+
+
+OnStep: TypeAlias = Callable[[Step], None]
+"""Called as a search proceeds. What it raises ends the search."""
+
+
+@dataclass(frozen=True, repr=False)
+class CountedRelease:
+    """A query whose variants were drawn, checked and counted, and may be sent now."""
+
+    result: Obfuscation
+    outgoing: Outgoing
+    spent: float | None
+    receipt: Receipt | None
+    """What the ledger says; None without one."""
+
+    @property
+    def recalled(self) -> bool:
+        """Whether these are variants that were sent before."""
+        return self.receipt is not None and self.receipt.recalled
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """As they were drawn, or remembered."""
+        return self.result.variants if self.receipt is None else self.receipt.variants
+
+    def __repr__(self) -> str:
+        return f"CountedRelease({len(self.outgoing)} queries, spent={self.spent})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,17 +96,7 @@ class SearchResult:
         return {
             "query": self.query,
             "sent": list(self.sent),
-            "hits": [
-                {
-                    "doc_id": hit.doc_id,
-                    "rank": hit.rank,
-                    "score": hit.score,
-                    "title": hit.title,
-                    "snippet": hit.snippet,
-                    "found_by": list(hit.found_by),
-                }
-                for hit in self.hits
-            ],
+            "hits": [{**hit._asdict(), "found_by": list(hit.found_by)} for hit in self.hits],
             "pool": self.pool,
             "mechanism": self.mechanism,
             "release": self.release,
@@ -142,48 +169,76 @@ class PrivateSearch:
         """The door that this search uses."""
         return Boundary(self.engine)
 
-    def search(
-        self, query: str, top: int = TOP, *, progress: Progress | None = None
-    ) -> SearchResult:
+    def search(self, query: str, top: int = TOP, *, on_step: OnStep | None = None) -> SearchResult:
         """The best hits for a query that stays here.
 
         Nothing is sent if the query cannot be obfuscated, if the ledger refuses or fails, or if
         a variant is the query itself and that was forbidden.
         """
         require(top >= 1, f"ask for at least one hit, not {top}")
-        (result,) = self.obfuscator.obfuscate([query])
-        return self.answer(result, top, progress=progress)
+        return self.send(self.count(query, on_step=on_step), top, on_step=on_step)
 
-    def answer(
-        self, result: Obfuscation, top: int | None = TOP, *, progress: Progress | None = None
+    def count(self, query: str, *, on_step: OnStep | None = None) -> CountedRelease:
+        """Obfuscate a query and count what sending it will cost. Nothing is sent yet."""
+        _tell(on_step, Step("obfuscating"))
+        (result,) = self.obfuscator.obfuscate([query])
+        _tell(on_step, Step("counting"))
+        return self.counted(result)
+
+    def counted(self, result: Obfuscation) -> CountedRelease:
+        """The same for a query that has been obfuscated."""
+        outgoing = self._checked(result.text, result.variants)
+        if self.ledger is None:
+            return CountedRelease(result, outgoing, result.spent, receipt=None)
+        entry = Entry.of(result, self.obfuscator, self.engine.name)
+        key = request_key(self.obfuscator) if self.remember else None
+        receipt = self.ledger.charge(entry, remember=key)
+        if receipt.recalled:
+            outgoing = self._checked(result.text, receipt.variants)
+        return CountedRelease(result, outgoing, receipt.record.spent, receipt)
+
+    def answer(self, result: Obfuscation, top: int | None = TOP) -> SearchResult:
+        """Count and send a query that has been obfuscated; see :meth:`send`."""
+        return self.send(self.counted(result), top)
+
+    def send(
+        self, release: CountedRelease, top: int | None = TOP, *, on_step: OnStep | None = None
     ) -> SearchResult:
-        """The same for a query that has been obfuscated; ``top=None`` answers the whole pool."""
+        """Send what was counted, pool the answers, order them by the true query.
+
+        ``top=None`` answers the whole pool.
+        """
         require(top is None or top >= 1, f"ask for at least one hit, not {top}")
-        variants, recalled, spent = self._counted(result)
+        result, outgoing = release.result, release.outgoing
+        _tell(on_step, Step("sending", 0, len(outgoing)))
         try:
-            answers = self.boundary.send(variants, self.depth, progress)
+            answers = self.boundary.send(
+                outgoing, self.depth, lambda done, of: _tell(on_step, Step("sending", done, of))
+            )
         except EngineError as error:
-            raise self._counted_anyway(error, spent) from None
+            raise self._counted_anyway(error, release.spent) from None
+        _tell(on_step, Step("sending", len(answers.hits), len(outgoing)))
         # In the order of the variants: that of sending is random.
-        sent = tuple(each for each in self.boundary.check(variants) if each in answers.sent)
-        found = pool([answers.hits.get(each, []) for each in sent], self.pooling)
-        ranked = self._ranked(result.text, found)
-        guarantee = result.guarantee
-        own, aloud = _words(result.text), _words(" ".join(sent))
+        sent = tuple(query for query in outgoing.queries if query in answers.sent)
+        pooled = pool([answers.hits.get(query, []) for query in sent], self.pooling)
+        _tell(on_step, Step("reranking"))
+        ranked = self._ranked(result.text, pooled)
+        guarantee, recalled = result.guarantee, release.recalled
+        query_words, sent_words = _words(result.text), _words(" ".join(sent))
         return SearchResult(
             query=result.text,
             sent=sent,
             hits=tuple(
                 ranked if top is None else [self._shown(hit, result.text) for hit in ranked[:top]]
             ),
-            pool=len(found),
+            pool=len(pooled),
             mechanism=result.mechanism,
             release="remembered" if self.remember else result.release,
             guarantee=guarantee.with_caveats(RECALLED) if recalled else guarantee,
-            spent=spent,
-            said_aloud=len(own & aloud),
-            words=len(own),
-            problem=self._problem(answers, len(self.boundary.check(variants))),
+            spent=release.spent,
+            said_aloud=len(query_words & sent_words),
+            words=len(query_words),
+            problem=_problem(answers, len(outgoing)),
             query_sent=folded_text(result.text) in map(folded_text, sent),
             engine=self.engine.name,
             reranker=self.reranker.name,
@@ -193,23 +248,15 @@ class PrivateSearch:
             seeded=result.seeded,
         )
 
-    def _counted(self, result: Obfuscation) -> tuple[tuple[str, ...], bool, float | None]:
-        """The variants that may be sent, whether they were before, and what they cost."""
-        self._refuse_the_original(result.text, result.variants)
-        self.boundary.check(result.variants)
-        if self.ledger is None:
-            return result.variants, False, result.spent
-        entry = Entry.of(result, self.obfuscator, self.engine.name)
-        key = request_key(self.obfuscator) if self.remember else None
-        receipt = self.ledger.charge(entry, remember=key)
-        self._refuse_the_original(result.text, receipt.variants)
-        return receipt.variants, receipt.recalled, receipt.record.spent
-
-    @staticmethod
-    def _problem(answers: Answers, wanted: int) -> str | None:
-        if answers.failure is None:
-            return None
-        return f"only {len(answers.hits)} of {wanted} queries were answered: {answers.failure}"
+    def _checked(self, query: str, variants: Iterable[str]) -> Outgoing:
+        """What may leave of these variants; refuses the query itself if that is forbidden."""
+        outgoing = self.boundary.check(variants)
+        if self.original == "refuse" and folded_text(query) in map(folded_text, outgoing.queries):
+            raise SottovoceError(
+                "a variant is the query itself, which was forbidden: nothing was sent. Use a "
+                "smaller epsilon or more words; a short query often comes out as it is"
+            )
+        return outgoing
 
     def _counted_anyway(self, error: EngineError, spent: float | None) -> EngineError:
         if self.ledger is None:
@@ -220,16 +267,10 @@ class PrivateSearch:
             f"{error}. Some queries may have been sent: the release is counted ({cost}){again}"
         )
 
-    def _refuse_the_original(self, query: str, variants: Sequence[str]) -> None:
-        if self.original == "refuse" and folded_text(query) in map(folded_text, variants):
-            raise SottovoceError(
-                "a variant is the query itself, which was forbidden: nothing was sent. Use a "
-                "smaller epsilon or more words; a short query often comes out as it is"
-            )
-
-    def _ranked(self, query: str, found: list[Pooled]) -> list[Ranked]:
+    def _ranked(self, query: str, pooled: list[Pooled]) -> list[Ranked]:
         try:
-            return rerank(query, found, self.reranker, [self._text(each) for each in found])
+            texts = [self._text(document) for document in pooled]
+            return rerank(query, pooled, self.reranker, texts)
         except SottovoceError:
             raise
         except Exception as error:
@@ -243,16 +284,27 @@ class PrivateSearch:
     def _local(self) -> LocalEngine | None:
         return self.engine if isinstance(self.engine, LocalEngine) else None
 
-    def _text(self, found: Pooled | Ranked) -> str:
+    def _text(self, document: Pooled | Ranked) -> str:
         """What is known of a document: all of it on this machine, title and snippet elsewhere."""
         if self._local is not None:
-            return self._local.text(found.doc_id)
-        return f"{found.title}\n{found.snippet}".strip()
+            return self._local.text(document.doc_id)
+        return f"{document.title}\n{document.snippet}".strip()
 
     def _shown(self, hit: Ranked, query: str) -> Ranked:
         if self._local is None:
             return hit
         return hit._replace(snippet=snippet(self._text(hit), hit.title, query))
+
+
+def _tell(on_step: OnStep | None, step: Step) -> None:
+    if on_step is not None:
+        on_step(step)
+
+
+def _problem(answers: Answers, sent: int) -> str | None:
+    if answers.failure is None:
+        return None
+    return f"only {len(answers.hits)} of {sent} queries were answered: {answers.failure}"
 
 
 def _words(text: str) -> set[str]:

@@ -1,16 +1,16 @@
-"""Obfuscator: texts in, N variants each out, in batches, by a release strategy."""
+"""Obfuscator: texts in, N variants of each out, in batches, by a release strategy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.guarantees import MANY_RELEASES, WORD_BY_WORD, Guarantee
+from sottovoce.guarantees import MANY_RELEASES, WORD_BY_WORD
 from sottovoce.mechanisms.base import (
     Mechanism,
     PoolMechanism,
@@ -18,15 +18,12 @@ from sottovoce.mechanisms.base import (
     WordMechanism,
     require,
 )
-from sottovoce.mechanisms.noise import NoiseMechanism
+from sottovoce.obfuscation.result import Obfuscation
+from sottovoce.obfuscation.words import WordRelease
 from sottovoce.randomness import Randomness, Streams
-from sottovoce.text import PreparedText, TextPipeline
-from sottovoce.text.resolve import comparable
-from sottovoce.types import IntArray
-from sottovoce.word_release import WordRelease
-
-Release = Literal["independent", "once"]
-RELEASES: tuple[Release, ...] = ("independent", "once")
+from sottovoce.text import Counts, PreparedText, TextPipeline, folded_text
+from sottovoce.types import RELEASES, IntArray, Release
+from sottovoce.workers import ordered_map
 
 TEXTS_AT_A_TIME = 256
 ONE_POINT = "all variants are read off one noisy point per word: together they cost one release"
@@ -39,48 +36,8 @@ ALL_PROTECTED = (
 )
 SEEDED = "drawn from a seed, so reproducible by anybody who has it: for experiments only"
 
-
-@dataclass(frozen=True, repr=False)
-class Obfuscation:
-    """What came of one text. ``text``, ``unknown`` and ``kept`` are for its owner alone."""
-
-    text: str
-    variants: tuple[str, ...]
-    mechanism: str
-    epsilon: float | None
-    release: Release
-    guarantee: Guarantee
-    spent: float | None
-    """Nats per unit of distance (per word for notion ``local``); None: nothing bounds it."""
-    unchanged: float | None
-    """Share of the protected words that came back as they were, over all variants; counted, not
-    a measure of privacy: a word that changed may still be guessed. None: no word was protected.
-    Where texts are replaced as a whole, the share of variants that are the text."""
-    unknown: tuple[str, ...]
-    kept: tuple[str, ...]
-    seeded: bool
-    made_with: str | None = None
-    """A hash of the word space and output vocabulary, or of the pool."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON line of ``sottovoce obfuscate``."""
-        return {
-            "text": self.text,
-            "variants": list(self.variants),
-            "mechanism": self.mechanism,
-            "epsilon": self.epsilon,
-            "release": self.release,
-            "guarantee": self.guarantee.to_dict(),
-            "spent": self.spent,
-            "unchanged": self.unchanged,
-            "unknown": list(self.unknown),
-            "kept": list(self.kept),
-            "seeded": self.seeded,
-            "made_with": self.made_with,
-        }
-
-    def __repr__(self) -> str:
-        return f"Obfuscation({self.mechanism}, {len(self.variants)} variants, spent={self.spent})"
+Batch: TypeAlias = tuple[list[str], int]
+"""Some texts, and the number of the first."""
 
 
 @dataclass(frozen=True)
@@ -116,24 +73,7 @@ class Obfuscator:
         if self.pipeline is None:
             object.__setattr__(self, "pipeline", TextPipeline(protect=self.mechanism.protects))
         if self.release == "once":
-            self._check_once()
-
-    def _check_once(self) -> None:
-        chosen = self.mechanism
-        if isinstance(chosen, NoiseMechanism):
-            there, what, where = len(chosen.space.output), "words", "output vocabulary"
-        elif isinstance(chosen, PoolMechanism):
-            there, what, where = len(chosen.pool), "strings", "pool"
-        else:
-            raise UsageError(
-                f"release 'once' needs a noise mechanism; '{chosen.name}' draws no noise: use "
-                "'independent'"
-            )
-        require(
-            self.n <= there,
-            f"release 'once' reads {self.n} different {what} off one point, but the {where} has "
-            f"{there}: ask for fewer variants",
-        )
+            self.mechanism.check_once(self.n)
 
     def obfuscate(self, texts: Iterable[str], *, first: int = 0) -> Iterator[Obfuscation]:
         """Obfuscate texts one after the other, in order, a batch at a time.
@@ -148,14 +88,15 @@ class Obfuscator:
     def _obfuscate(
         self, texts: Iterable[str], first: int, streams: Streams
     ) -> Iterator[Obfuscation]:
-        if self.workers > 1:
-            from sottovoce.workers import obfuscate_in_processes
-
-            yield from obfuscate_in_processes(self, streams, texts, first)
+        batches = numbered_batches(texts, self.batch_size, first)
+        if self.workers == 1:
+            for batch, number in batches:
+                yield from self.obfuscate_batch(batch, number, streams)
             return
-        for batch in batches(texts, self.batch_size):
-            yield from self.obfuscate_batch(batch, first, streams)
-            first += len(batch)
+        # The seed travels inside ``streams``; secure generators are made anew in each process.
+        state = (replace(self, workers=1, rng=None), streams)
+        for _, results in ordered_map(_obfuscate_batch, state, batches, self.workers):
+            yield from results
 
     def obfuscate_batch(
         self, texts: Sequence[str], first: int, streams: Streams
@@ -183,12 +124,12 @@ class Obfuscator:
     def _word_by_word(
         self, mechanism: WordMechanism, texts: Sequence[str], first: int, streams: Streams
     ) -> list[Obfuscation]:
-        prepared = [self._prepared(text, mechanism) for text in texts]
+        prepared_texts = [self._prepared(text, mechanism) for text in texts]
         once = self.release == "once"
-        release = WordRelease(mechanism, self.n, once, prepared, first, streams)
+        release = WordRelease(mechanism, self.n, once, prepared_texts, first, streams)
         return [
-            self._filled(mechanism, each, chosen, streams)
-            for each, chosen in zip(prepared, release.substitutes(), strict=True)
+            self._filled(mechanism, prepared, substitutes, streams)
+            for prepared, substitutes in zip(prepared_texts, release.substitutes(), strict=True)
         ]
 
     def _prepared(self, text: str, mechanism: WordMechanism) -> PreparedText:
@@ -210,18 +151,16 @@ class Obfuscator:
         width = len(prepared)
         rows = [words[v * width : (v + 1) * width] for v in range(self.n)]
         returned = substitutes[:, ~prepared.uniform] == prepared.ids
-        caveats = prepared.caveats()
-        if prepared.releases_punctuation and WORD_BY_WORD in mechanism.guarantee.caveats:
-            caveats = caveats[1:]  # The mechanism says it already.
+        says_layout = WORD_BY_WORD in mechanism.guarantee.caveats
         return self._result(
             prepared.text,
             tuple(prepared.render_many(rows)),
             streams,
-            caveats=caveats,
-            protected=len(prepared.ids),
+            caveats=prepared.caveats(layout_is_said=says_layout),
             unchanged=float(returned.mean()) if returned.size else None,
             unknown=prepared.unknown,
             kept=prepared.kept,
+            counts=prepared.counts,
         )
 
     def _from_pool(
@@ -236,10 +175,8 @@ class Obfuscator:
                 variants,
                 streams,
                 caveats=(),
-                protected=1,
                 unchanged=[*map(folded_text, variants)].count(folded_text(text)) / self.n,
-                unknown=(),
-                kept=(),
+                counts=Counts(known=1),
             )
             for text, variants in zip(texts, released, strict=True)
         ]
@@ -259,10 +196,10 @@ class Obfuscator:
             rewriting.variants,
             streams,
             caveats=rewriting.caveats,
-            protected=len(rewriting.variants),
             unchanged=None,
             unknown=rewriting.unknown,
             kept=rewriting.kept,
+            counts=rewriting.word_counts,
         )
 
     def _result(
@@ -272,20 +209,19 @@ class Obfuscator:
         streams: Streams,
         *,
         caveats: tuple[str, ...],
-        protected: int,
         unchanged: float | None,
-        unknown: tuple[str, ...],
-        kept: tuple[str, ...],
+        counts: Counts,
+        unknown: tuple[str, ...] = (),
+        kept: tuple[str, ...] = (),
     ) -> Obfuscation:
         guarantee = self.mechanism.guarantee.with_caveats(*caveats)
         if self.release == "once" and self.n > 1:
-            others = tuple(each for each in guarantee.caveats if each != MANY_RELEASES)
-            whole = isinstance(self.mechanism, PoolMechanism)
-            said = ONE_POINT_OF_TEXT if whole else ONE_POINT
-            guarantee = replace(guarantee, caveats=(*others, said))
+            by_word = isinstance(self.mechanism, WordMechanism)
+            guarantee = guarantee.without_caveat(MANY_RELEASES)
+            guarantee = guarantee.with_caveats(ONE_POINT if by_word else ONE_POINT_OF_TEXT)
         if streams.reproducible:
             guarantee = guarantee.with_caveats(SEEDED)
-        releases = 0 if not protected else 1 if self.release == "once" else self.n
+        releases = 0 if not counts.known else 1 if self.release == "once" else self.n
         spent = guarantee.loss(1.0, releases)
         return Obfuscation(
             text=text,
@@ -300,16 +236,29 @@ class Obfuscator:
             kept=kept,
             seeded=streams.reproducible,
             made_with=self.mechanism.made_with,
+            counts=counts,
         )
 
 
-def folded_text(text: str) -> str:
-    """A text as a reader sees it: neither case nor spacing tell two texts apart."""
-    return " ".join(comparable(text).split())
+def release_for(mechanism: Mechanism, wish: Release | Literal["remembered"] | None) -> Release:
+    """The strategy that a wish stands for.
+
+    No wish, and variants that are to be remembered, mean ``once`` where the mechanism can.
+    """
+    if wish is None or wish == "remembered":
+        return "once" if mechanism.supports_once else "independent"
+    return wish
 
 
-def batches(texts: Iterable[str], size: int) -> Iterator[list[str]]:
-    """The texts in lists of ``size``."""
+def _obfuscate_batch(state: tuple[Obfuscator, Streams], batch: Batch) -> list[Obfuscation]:
+    """One batch, in a worker process."""
+    obfuscator, streams = state
+    return obfuscator.obfuscate_batch(*batch, streams)
+
+
+def numbered_batches(texts: Iterable[str], size: int, first: int) -> Iterator[Batch]:
+    """The texts in lists of ``size``, each with the number of its first text."""
     source = iter(texts)
     while batch := list(islice(source, size)):
-        yield batch
+        yield batch, first
+        first += len(batch)

@@ -6,22 +6,32 @@ What was really asked never comes here, so whatever goes wrong here cannot tell 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from numpy.random import Generator
 
 from sottovoce.engines.base import EngineError, Hit, SearchEngine
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.randomness import secure_generator
-from sottovoce.text.resolve import visible
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with how many queries were answered, and of how many."""
+from sottovoce.text.comparing import single_spaced
+from sottovoce.types import Progress
 
 LONGEST_QUERY = 2000
 """Characters; engines cut longer queries, or refuse them."""
+
+
+@dataclass(frozen=True, repr=False)
+class Outgoing:
+    """Queries that may leave: checked, each once. Only :meth:`Boundary.check` makes one."""
+
+    queries: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def __repr__(self) -> str:
+        return f"Outgoing({len(self.queries)} queries)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,10 +61,9 @@ class Boundary:
         self._rng = rng or secure_generator()
         self._sleep = sleep
 
-    def check(self, queries: Sequence[str]) -> list[str]:
+    def check(self, queries: Iterable[str]) -> Outgoing:
         """The queries as they would be sent, each once; refuses what may not leave."""
-        cleaned = (" ".join(filter(None, map(visible, query.split()))) for query in queries)
-        distinct = list(dict.fromkeys(filter(None, cleaned)))
+        distinct = tuple(dict.fromkeys(filter(None, map(single_spaced, queries))))
         most = self.engine.most_queries
         if most is not None and len(distinct) > most:
             raise UsageError(
@@ -65,12 +74,14 @@ class Boundary:
             raise UsageError(
                 f"a query would have over {LONGEST_QUERY:,} characters: search with fewer words"
             )
-        return distinct
+        return Outgoing(distinct)
 
-    def send(self, queries: Sequence[str], depth: int, progress: Progress | None = None) -> Answers:
-        """Send the queries. An engine that fails underway leaves the answers given so far."""
-        waiting = self.check(queries)
-        order = [waiting[place] for place in self._rng.permutation(len(waiting))]
+    def send(self, outgoing: Outgoing, depth: int, progress: Progress | None = None) -> Answers:
+        """Send the queries. An engine that fails underway leaves the answers given so far.
+
+        ``progress`` is called after each answer, if the engine wants queries one by one.
+        """
+        order = [outgoing.queries[place] for place in self._rng.permutation(len(outgoing))]
         if not order:
             return Answers((), {})
         if self.engine.pause > 0:

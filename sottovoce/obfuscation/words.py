@@ -78,7 +78,7 @@ class WordRelease:
         ids = np.concatenate([self.texts[number].ids[a:b] for number, _, a, b in units])
         draws = self._draws(units, Streams.WORDS)
         if self.once:
-            assert isinstance(self.mechanism, NoiseMechanism)  # noqa: S101 - checked at the start
+            assert isinstance(self.mechanism, NoiseMechanism)  # noqa: S101 - it supports_once
             points = self.mechanism.draw_once(ids, self.n, draws)
             dealt = self._draws(units, Streams.DEALING).orders(self.n)
             drawn = np.take_along_axis(points, dealt, axis=1)

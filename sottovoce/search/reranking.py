@@ -15,7 +15,7 @@ from sottovoce.encoders import Encoder, corpus_vectors, load_encoder
 from sottovoce.encoders.store import Progress
 from sottovoce.engines.bm25 import BM25
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.pooling import Pooled
+from sottovoce.search.pooling import Pooled
 from sottovoce.types import Float32Array, Float64Array
 
 VECTORS_KEPT = 20_000

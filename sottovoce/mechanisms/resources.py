@@ -1,0 +1,137 @@
+"""The kinds of resources that come with sottovoce: word spaces, WordNet, corpora, pools."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sottovoce.errors import UsageError
+from sottovoce.mechanisms.build import Facts, ResourceKind, Settings, register_resource
+from sottovoce.types import Progress
+
+if TYPE_CHECKING:
+    from sottovoce.engines.bm25 import BM25
+    from sottovoce.language.wordnet import WordNet
+    from sottovoce.pools import Pool
+    from sottovoce.spaces.space import WordSpace
+
+STAND_IN_WORDS = 5000
+"""Words of a made-up space: some mechanisms need that many."""
+
+
+@register_resource
+class WordSpaceKind(ResourceKind):
+    """Word spaces, with the words of them that may be released."""
+
+    name: ClassVar[str] = "space"
+    settings: ClassVar[Settings] = {"space": None, "output_vocabulary": "all"}
+    cheap: ClassVar[bool] = True
+
+    def load(self, settings: Settings, progress: Progress | None) -> WordSpace:
+        """The default space unless another is named."""
+        from sottovoce.spaces.sources import resolve
+        from sottovoce.spaces.vocabularies import choose_output
+
+        space, vocabulary = resolve(settings["space"]), settings["output_vocabulary"]
+        return space if vocabulary == "all" else space.with_output(choose_output(space, vocabulary))
+
+    def stand_in(self, settings: Settings) -> WordSpace:
+        """Numbers on a line."""
+        from sottovoce.spaces.space import WordSpace
+
+        numbers = range(STAND_IN_WORDS)
+        return WordSpace.from_arrays(list(map(str, numbers)), [[number] for number in numbers])
+
+    def facts(self, resource: WordSpace) -> Facts:
+        """The space, and which of its words may be released."""
+        return {
+            "name": resource.name,
+            "sha256": resource.sha256,
+            "output_sha256": hashlib.sha256(resource.output.ids.tobytes()).hexdigest(),
+        }
+
+
+@register_resource
+class WordNetKind(ResourceKind):
+    """WordNet; there is one."""
+
+    name: ClassVar[str] = "wordnet"
+    settings: ClassVar[Settings] = {}
+    cheap: ClassVar[bool] = True
+
+    def load(self, settings: Settings, progress: Progress | None) -> WordNet:
+        """As it was added."""
+        from sottovoce.language.wordnet import load_wordnet
+
+        return load_wordnet()
+
+    def stand_in(self, settings: Settings) -> None:
+        """Nothing: no description asks for it."""
+
+    def facts(self, resource: WordNet | None) -> Facts:
+        """The hash of its files, None where there are none."""
+        from sottovoce.encoders.base import files_hash
+        from sottovoce.language.wordnet import wordnet_folder
+
+        files = sorted(path for path in wordnet_folder().glob("*") if path.is_file())
+        return {"name": "wordnet", "sha256": files_hash(files) if files else None}
+
+
+@register_resource
+class CorpusKind(ResourceKind):
+    """Documents of the user's, behind a search engine that ``fea`` asks."""
+
+    name: ClassVar[str] = "engine"
+    settings: ClassVar[Settings] = {"corpus": None}
+
+    def load(self, settings: Settings, progress: Progress | None) -> BM25:
+        """BM25 over the documents of a file or folder."""
+        from sottovoce.collections import read_corpus
+        from sottovoce.engines.bm25 import BM25
+
+        if settings["corpus"] is None:
+            raise UsageError(
+                "this mechanism reads its words off a corpus of yours: give one with --corpus FILE "
+                "on the command line, or engine=BM25(documents) in Python"
+            )
+        return BM25(read_corpus(settings["corpus"]))
+
+    def stand_in(self, settings: Settings) -> BM25:
+        """One document."""
+        from sottovoce.collections import Document
+        from sottovoce.engines.bm25 import BM25
+
+        return BM25([Document("1", "", "stand-in")])
+
+    def facts(self, resource: Any) -> Facts:
+        """None: experiments search one collection throughout, and name that."""
+        return {}
+
+
+@register_resource
+class PoolKind(ResourceKind):
+    """Public strings, with the encoder that gives them their vectors."""
+
+    name: ClassVar[str] = "pool"
+    settings: ClassVar[Settings] = {"pool": None, "encoder": "auto"}
+
+    def load(self, settings: Settings, progress: Progress | None) -> Pool:
+        """The pool in a source, its vectors computed once."""
+        from sottovoce.pools import load_pool
+
+        if settings["pool"] is None:
+            raise UsageError(
+                "this mechanism releases strings of a public pool: give one with --pool FILE (or "
+                "--pool demo) on the command line, or pool=load_pool(FILE) in Python"
+            )
+        return load_pool(settings["pool"], settings["encoder"], progress)
+
+    def stand_in(self, settings: Settings) -> Pool:
+        """One string; the encoder is the real one, since its dimension enters the guarantee."""
+        from sottovoce.pools import Pool
+
+        return Pool(["stand-in"], settings["encoder"], name="stand-in")
+
+    def facts(self, resource: Pool) -> Facts:
+        """How many strings, and the hash of them and their encoder."""
+        return {"name": resource.name, "strings": len(resource), "sha256": resource.sha256}

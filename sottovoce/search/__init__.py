@@ -1,0 +1,29 @@
+"""Private search: obfuscate, count, send, pool, re-rank. Only obfuscated queries leave."""
+
+from sottovoce.search.boundary import Boundary
+from sottovoce.search.pooling import Pooled, pool
+from sottovoce.search.private_search import (
+    DEPTH,
+    TOP,
+    CountedRelease,
+    PrivateSearch,
+    SearchResult,
+    Step,
+)
+from sottovoce.search.reranking import Ranked, Reranker, load_reranker, rerank
+
+__all__ = [
+    "DEPTH",
+    "TOP",
+    "Boundary",
+    "CountedRelease",
+    "Pooled",
+    "PrivateSearch",
+    "Ranked",
+    "Reranker",
+    "SearchResult",
+    "Step",
+    "load_reranker",
+    "pool",
+    "rerank",
+]

@@ -1,0 +1,45 @@
+"""When two words, or two texts, are the same. Decided here and nowhere else.
+
+A search asks it of what is about to leave, the ledger of what was released before, a query log
+and the attacks of what they compare. Case, spacing, invisible characters and the kind of
+apostrophe make no difference.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+import regex
+
+from sottovoce.errors import UsageError
+from sottovoce.text.tokens import normalise
+
+STRAIGHT_APOSTROPHES = str.maketrans("’‘ʼ′`´", "''''''")
+_INVISIBLE = regex.compile(r"[\p{Cf}\p{Cc}\p{Cs}]+")
+# Control characters set words apart, as they do for the tokeniser; tab and newline are among them.
+_BETWEEN_WORDS = regex.compile(r"[\p{Z}\p{Cc}]+")
+
+
+def visible(surface: str) -> str:
+    """A word without the characters that cannot be seen or encoded."""
+    return _INVISIBLE.sub("", surface)
+
+
+def comparable(word: str) -> str:
+    """The form in which two words are the same: case-folded, with straight apostrophes."""
+    plain = visible(word).translate(STRAIGHT_APOSTROPHES)
+    return unicodedata.normalize("NFC", plain.casefold())
+
+
+def folded_text(text: str) -> str:
+    """The form in which two texts are the same: comparable words, single blanks between them."""
+    if not isinstance(text, str):
+        raise UsageError(f"a text must be a str, not {type(text).__name__}")
+    if text.isascii() and text.isprintable():  # Most queries; the same result, faster.
+        return " ".join(text.translate(STRAIGHT_APOSTROPHES).casefold().split())
+    return " ".join(filter(None, map(comparable, _BETWEEN_WORDS.split(normalise(text)))))
+
+
+def single_spaced(text: str) -> str:
+    """A text as it may leave this machine: visible characters, single blanks between words."""
+    return " ".join(filter(None, map(visible, _BETWEEN_WORDS.split(text))))
