@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,3 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with how much is done, and of how much."""
-
-Release: TypeAlias = Literal["independent", "once"]
-"""How several variants of a text are drawn: each afresh, or all from one noisy point a word."""
-RELEASES: tuple[Release, ...] = get_args(Release)

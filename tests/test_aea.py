@@ -15,9 +15,9 @@ from numpy.random import default_rng
 from sottovoce.collections import read_corpus
 from sottovoce.errors import PrivacyWarning, UnknownWordError, UsageError
 from sottovoce.language.wordnet import WordNet
+from sottovoce.mechanisms import mechanism
 from sottovoce.mechanisms.aea import AEA, Choices, _Lexicon, combinations
 from sottovoce.mechanisms.base import Rewriting
-from sottovoce.mechanisms.registry import mechanism
 from sottovoce.text import TextPipeline
 from sottovoce.text.stems import stems
 

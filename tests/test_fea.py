@@ -18,9 +18,9 @@ from sottovoce.collections import Document, read_corpus
 from sottovoce.engines import BM25
 from sottovoce.errors import UsageError
 from sottovoce.language.wordnet import WordNet
+from sottovoce.mechanisms import mechanism
 from sottovoce.mechanisms.base import Rewriting
 from sottovoce.mechanisms.fea import FEA, WORDS_READ, DenyList, allowed_terms, ndcg
-from sottovoce.mechanisms.registry import mechanism
 from sottovoce.text import FUNCTION_WORDS, TextPipeline
 from sottovoce.text.stems import content_words, stems, words
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sottovoce.choices import POOLINGS
 from sottovoce.engines import Hit
 from sottovoce.errors import UsageError
-from sottovoce.search.pooling import METHODS, Pooled, pool
+from sottovoce.search.pooling import Pooled, pool
 
 
 def answer(number: int, documents: str) -> list[Hit]:
@@ -72,33 +73,33 @@ def test_combsum_refuses_scores_that_cannot_be_added(score):
     assert order(pool([[Hit("a", 1.0), Hit("b", score)]], "rrf")) == "ab"
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", POOLINGS)
 def test_a_document_twice_in_an_answer_counts_once_where_it_is_first(method):
     twice = [Hit("a", 3.0), Hit("a", 2.5), Hit("b", 2.0), Hit("a", 1.0), Hit("c", 1.0)]
     once = [Hit("a", 3.0), Hit("b", 2.0), Hit("c", 1.0)]
     assert pool([twice], method) == pool([once], method)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", POOLINGS)
 def test_ties_go_by_best_rank_then_by_answer(method):
     assert order(pool(answers("ab", "ba", "cd", "dc"), method)) == "abcd"
     assert order(pool(answers("dc", "cd", "ba", "ab"), method)) == "dcba"
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", POOLINGS)
 def test_title_and_snippet_come_from_the_best_rank(method):
     by_id = {document.doc_id: document for document in pool(answers("ab", "bc"), method)}
     assert (by_id["b"].title, by_id["b"].snippet) == ("title b", "b in 1")
     assert by_id["c"].snippet == "c in 1"
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", POOLINGS)
 @pytest.mark.parametrize("nothing", [[], [[]], [[], []]])
 def test_nothing_found_is_an_empty_pool(method, nothing):
     assert pool(nothing, method) == []
 
 
-@given(some_answers, st.sampled_from(METHODS))
+@given(some_answers, st.sampled_from(POOLINGS))
 def test_the_pool_is_exactly_what_was_found_best_first(given_answers, method):
     pooled = pool(given_answers, method)
     assert len({p.doc_id for p in pooled}) == len(pooled)

@@ -8,81 +8,50 @@ import sys
 import warnings
 from collections.abc import Iterator
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from sottovoce.choices import Release
+from sottovoce.cli.options import (
+    MechanismOptions,
+    ResourceOptions,
+    Seed,
+    TextOptions,
+    Workers,
+    grouped,
+)
 from sottovoce.errors import PrivacyWarning, UsageError
 
 if TYPE_CHECKING:
     from sottovoce.obfuscation import Obfuscation, Obfuscator
 
 
-Release = Literal["independent", "once"]
-Unknown = Literal["uniform", "drop", "error", "keep"]
 Output = Literal["text", "jsonl"]
 
 MOSTLY = 0.5
 
 
+@grouped
 def obfuscate(
+    mechanism: MechanismOptions,
+    resources: ResourceOptions,
+    words: TextOptions,
     texts: Annotated[
         list[str] | None, typer.Argument(metavar="TEXT…|-", help="Texts; - reads lines from stdin.")
-    ] = None,
-    mechanism: Annotated[
-        str, typer.Option("-m", "--mechanism", help="Name or spec, as cmp:epsilon=12.5.")
-    ] = "cmp",
-    epsilon: Annotated[
-        float | None, typer.Option("-e", "--epsilon", help="Budget for each word and release.")
     ] = None,
     n: Annotated[int, typer.Option("-n", "--variants", help="Variants of each text.")] = 1,
     release: Annotated[
         Release, typer.Option(help="N fresh draws, or N readings of one draw.")
     ] = "independent",
-    space: Annotated[str | None, typer.Option(help="Word space: a name or a folder.")] = None,
-    output_vocabulary: Annotated[
-        str, typer.Option(help="Words that may be released: all, clean, dictionary, file:PATH …")
-    ] = "all",
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Mechanism parameter.")
-    ] = None,
-    unknown: Annotated[Unknown, typer.Option(help="Words the space lacks.")] = "uniform",
-    protect: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHICH",
-            help="Words to protect: all, content, or parts of speech as noun,adjective. "
-            "As in the mechanism's paper if not given.",
-        ),
-    ] = None,
-    keep: Annotated[
-        list[str] | None, typer.Option(metavar="WORD", help="Release this word in clear.")
-    ] = None,
     restore_case: Annotated[
         bool, typer.Option("--restore-case", help="Copy upper and lower case.")
     ] = False,
-    drop_punctuation: Annotated[
-        bool, typer.Option("--drop-punctuation", help="Leave punctuation out.")
-    ] = False,
-    corpus: Annotated[
-        Path | None,
-        typer.Option(help="Documents of yours (JSON lines or text) that fea reads its words off."),
-    ] = None,
-    pool: Annotated[
-        str | None,
-        typer.Option(help="Public strings that comet releases: demo, a file, a collection."),
-    ] = None,
-    encoder: Annotated[
-        str, typer.Option(help="Sentence encoder of comet: auto, light, strong, a model's folder.")
-    ] = "auto",
     ledger: Annotated[
         bool, typer.Option("--ledger", help="Count what is printed in the ledger.")
     ] = False,
-    seed: Annotated[
-        int | None, typer.Option(help="Reproducible draws, for experiments only.")
-    ] = None,
-    workers: Annotated[int, typer.Option(help="Worker processes.")] = 1,
+    seed: Seed = None,
+    workers: Workers = 1,
     output: Annotated[
         Output, typer.Option("-o", "--output", help="One variant a line, or JSON lines.")
     ] = "text",
@@ -105,44 +74,18 @@ def obfuscate(
         raise UsageError("give a text to obfuscate, or - to read lines from standard input")
     if "-" in texts and len(texts) > 1:
         raise UsageError("- stands for standard input and cannot be mixed with texts")
-    from sottovoce.cli.building import build_mechanism, parsed_settings, refuse_word_options
     from sottovoce.obfuscation import Obfuscator
-    from sottovoce.text import TextPipeline
 
-    chosen = build_mechanism(
-        mechanism,
-        parsed_settings(settings, epsilon),
-        space,
-        output_vocabulary,
-        corpus,
-        pool,
-        encoder,
-    )
-    refuse_word_options(
-        chosen,
-        {
-            "--keep": bool(keep),
-            "--unknown": unknown != "uniform",
-            "--protect": protect is not None,
-            "--restore-case": restore_case,
-            "--drop-punctuation": drop_punctuation,
-        },
-    )
-    streamed = texts == ["-"]
+    built = mechanism.build(resources)
     obfuscator = Obfuscator(
-        chosen,
+        built,
         n=n,
         release=release,
-        pipeline=TextPipeline(
-            unknown=unknown,
-            protect=protect or chosen.protects,
-            keep=frozenset(keep or ()),
-            punctuation="drop" if drop_punctuation else "keep",
-            restore_case=restore_case,
-        ),
+        pipeline=words.pipeline(built, restore_case=restore_case),
         rng=seed,
         workers=workers,
     )
+    streamed = texts == ["-"]
     results = _stream(obfuscator) if streamed else obfuscator.obfuscate(texts)
     if ledger:
         results = _counted(results, obfuscator)
@@ -155,12 +98,12 @@ def obfuscate(
         too_few += len(last.variants) < n
     if too_few:
         typer.secho(
-            f"{too_few} text(s) got fewer variants than asked for: {chosen.name} found no more",
+            f"{too_few} text(s) got fewer variants than asked for: {built.name} found no more",
             fg="yellow",
             err=True,
         )
     if too_loud:
-        whole = "pool" in chosen.resources()
+        whole = not built.cuts_texts
         most = "variants are the text itself" if whole else "protected words came back unchanged"
         warnings.warn(
             f"in {too_loud} text(s) most {most}: a smaller epsilon would change more of them",

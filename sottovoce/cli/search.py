@@ -5,11 +5,20 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sottovoce.choices import Original, Pooling, SearchRelease
+from sottovoce.cli.options import (
+    AsJson,
+    MechanismOptions,
+    ResourceOptions,
+    Seed,
+    TextOptions,
+    grouped,
+)
 from sottovoce.cli.progress import progress_bar
 from sottovoce.errors import UsageError
 
@@ -17,65 +26,56 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sottovoce.collections import Document
+    from sottovoce.obfuscation import Obfuscator
     from sottovoce.search import PrivateSearch, SearchResult, Step
     from sottovoce.types import Progress
-
-Release = Literal["once", "independent", "remembered"]
-Pooling = Literal["union", "rrf", "combsum"]
-Original = Literal["allow", "refuse"]
 
 SENT_SHOWN = 20
 
 
-def search(
-    query: Annotated[
-        str, typer.Argument(metavar="QUERY|-", help="It stays here; - reads it from stdin.")
-    ],
+@dataclass(frozen=True)
+class SearchOptions:
+    """Where to search, how much, and what becomes of the answers."""
+
     collection: Annotated[
         str, typer.Option("--collection", help="demo, a folder, or ir_datasets:ID.")
-    ] = "demo",
+    ] = "demo"
     engine: Annotated[
         str,
         typer.Option(
             help="bm25, tfidf, dense, http:FILE.toml, opensearch:URL/INDEX, postgres:DSN#TABLE."
         ),
-    ] = "bm25",
-    mechanism: Annotated[
-        str, typer.Option("-m", "--mechanism", help="Name or spec, as cmp:epsilon=12.5.")
-    ] = "cmp",
-    epsilon: Annotated[
-        float | None, typer.Option("-e", "--epsilon", help="Else the mechanism's (cmp: 10).")
-    ] = None,
-    n: Annotated[int, typer.Option("-n", "--variants", help="Queries to send.")] = 20,
+    ] = "bm25"
+    n: Annotated[int, typer.Option("-n", "--variants", help="Queries to send.")] = 20
     release: Annotated[
-        Release | None,
+        SearchRelease | None,
         typer.Option(help="How they are drawn; once if the mechanism can, else independent."),
-    ] = None,
-    space: Annotated[str | None, typer.Option(help="Word space: a name or a folder.")] = None,
-    protect: Annotated[
-        str | None, typer.Option(metavar="WHICH", help="Words to protect, as for obfuscate.")
-    ] = None,
-    pooling: Annotated[Pooling, typer.Option(help="How answers are put together.")] = "union",
+    ] = None
+    pooling: Annotated[Pooling, typer.Option(help="How answers are put together.")] = "union"
     rerank: Annotated[
         str, typer.Option(help="auto, light, strong, bm25, none: what orders the answers here.")
-    ] = "auto",
-    depth: Annotated[int, typer.Option(help="Documents taken from each answer.")] = 100,
-    top: Annotated[int, typer.Option(help="Hits to show.")] = 10,
+    ] = "auto"
+    depth: Annotated[int, typer.Option(help="Documents taken from each answer.")] = 100
+    top: Annotated[int, typer.Option(help="Hits to show.")] = 10
     original: Annotated[
         Original, typer.Option(help="If a variant is the query itself: send it, or nothing.")
-    ] = "allow",
+    ] = "allow"
     ledger: Annotated[
         bool, typer.Option("--ledger/--no-ledger", help="Count this search in the ledger.")
-    ] = True,
-    corpus: Annotated[
-        Path | None, typer.Option(help="Documents of yours that fea reads its words off.")
-    ] = None,
-    pool: Annotated[
-        str | None, typer.Option(help="Public strings that comet sends, as for obfuscate.")
-    ] = None,
-    encoder: Annotated[str, typer.Option(help="Sentence encoder of comet.")] = "auto",
-    seed: Annotated[int | None, typer.Option(help="Reproducible, for experiments only.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    ] = True
+
+
+@grouped
+def search(
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY|-", help="It stays here; - reads it from stdin.")
+    ],
+    how: SearchOptions,
+    mechanism: MechanismOptions,
+    resources: ResourceOptions,
+    texts: TextOptions,
+    seed: Seed = None,
+    as_json: AsJson = False,
 ) -> None:
     """Search without saying what for: only obfuscated queries leave.
 
@@ -91,87 +91,57 @@ def search(
         query = sys.stdin.readline()
     if not query.strip():
         raise UsageError("give something to search for, or - to read it from standard input")
-    prepared = _prepare(
-        collection=collection,
-        engine=engine,
-        mechanism=mechanism,
-        epsilon=epsilon,
-        n=n,
-        release=release,
-        space=space,
-        protect=protect,
-        pooling=pooling,
-        rerank=rerank,
-        depth=depth,
-        original=original,
-        ledger=ledger,
-        corpus=corpus,
-        pool=pool,
-        encoder=encoder,
-        seed=seed,
-    )
+    private_search = _prepare(how, _obfuscator(how, mechanism, resources, texts, seed))
     with progress_bar("asking, one query after the other") as progress:
-        result = prepared.search(query, top, on_step=_shown_while_sending(progress))
+        result = private_search.search(query, how.top, on_step=_shown_while_sending(progress))
     if as_json:
         typer.echo(json.dumps(result.to_dict(), ensure_ascii=False, indent=2))
     else:
-        show(result, prepared)
+        show(result, private_search)
 
 
-def _prepare(
-    *,
-    collection: str,
-    engine: str,
-    mechanism: str,
-    epsilon: float | None,
-    n: int,
-    release: Release | None,
-    space: str | None,
-    protect: str | None,
-    pooling: Pooling,
-    rerank: str,
-    depth: int,
-    original: Original,
-    ledger: bool,
-    corpus: Path | None,
-    pool: str | None,
-    encoder: str,
+def _obfuscator(
+    how: SearchOptions,
+    mechanism: MechanismOptions,
+    resources: ResourceOptions,
+    texts: TextOptions,
     seed: int | None,
-) -> PrivateSearch:
-    """Everything that a search needs, loaded."""
-    from sottovoce.cli.building import build_mechanism
+) -> Obfuscator:
+    from sottovoce.obfuscation import Obfuscator, release_for
+
+    built = mechanism.build(resources)
+    return Obfuscator(
+        built,
+        n=how.n,
+        release=release_for(built, how.release),
+        pipeline=texts.pipeline(built),
+        rng=seed,
+    )
+
+
+def _prepare(how: SearchOptions, obfuscator: Obfuscator) -> PrivateSearch:
+    """Everything else that a search needs, loaded."""
     from sottovoce.engines.base import LocalEngine
     from sottovoce.engines.choose import choose_engine
     from sottovoce.ledger import Ledger
-    from sottovoce.obfuscation import Obfuscator, release_for
     from sottovoce.search import PrivateSearch, load_reranker
     from sottovoce.search.reranking import EncoderReranker
-    from sottovoce.text import TextPipeline
 
-    settings = {} if epsilon is None else {"epsilon": epsilon}
-    chosen = build_mechanism(mechanism, settings, space, "all", corpus, pool, encoder)
-    obfuscator = Obfuscator(
-        chosen,
-        n=n,
-        release=release_for(chosen, release),
-        pipeline=TextPipeline(protect=protect or chosen.protects),
-        rng=seed,
-    )
     documents: list[Document] = []
-    there = choose_engine(engine, _documents(collection, documents))
-    reranker = load_reranker(rerank)
-    if documents and isinstance(reranker, EncoderReranker) and isinstance(there, LocalEngine):
+    engine = choose_engine(how.engine, _documents(how.collection, documents))
+    reranker = load_reranker(how.rerank)
+    if documents and isinstance(reranker, EncoderReranker) and isinstance(engine, LocalEngine):
         with progress_bar("reading the collection") as progress:
-            reranker.prepare([there.text(each.doc_id) for each in documents], progress)
+            reranker.prepare([engine.text(document.doc_id) for document in documents], progress)
     return PrivateSearch(
         obfuscator,
-        engine=there,
+        engine=engine,
         reranker=reranker,
-        ledger=Ledger.open() if ledger else None,
-        remember=release == "remembered",
-        pooling=pooling,
-        depth=depth,
-        original=original,
+        ledger=Ledger.open() if how.ledger else None,
+        remember=how.release == "remembered",
+        pooling=how.pooling,
+        depth=how.depth,
+        original=how.original,
     )
 
 

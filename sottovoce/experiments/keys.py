@@ -9,13 +9,13 @@ from typing import Any
 from sottovoce import __version__
 from sottovoce.experiments.contents import (
     Contents,
-    Facts,
     digest,
     engine_encoder,
     reranker_encoder,
 )
 from sottovoce.experiments.jobs import Baseline, Deny, Draw, Job, Leak, Learn, Neighbours, Search
 from sottovoce.experiments.naming import plain
+from sottovoce.mechanisms.build import Facts
 
 LAYOUT = 1
 """Raised when the same version, settings and contents would give another product."""

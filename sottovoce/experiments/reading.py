@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from sottovoce.choices import POOLINGS
 from sottovoce.errors import SottovoceError
 from sottovoce.evaluation.downstream.models import MODELS
 from sottovoce.evaluation.effectiveness import cutoff, effectiveness
@@ -34,7 +35,6 @@ from sottovoce.experiments.steps.learning import task_name
 from sottovoce.experiments.systems import read_published, read_systems, read_texts
 from sottovoce.privacy.reconstruction import ATTACKS
 from sottovoce.privacy.similarity import MEASURES
-from sottovoce.search.pooling import METHODS
 
 RERANKERS = ("light",)
 """What a search is re-ranked with where the file does not say."""
@@ -121,7 +121,7 @@ def _searching(section: Section) -> Searching:
     default = Searching()
     found = Searching(
         depth=section.whole("depth", default.depth),
-        pooling=section.choice("pooling", default.pooling, METHODS),
+        pooling=section.choice("pooling", default.pooling, POOLINGS),
         kept=section.whole("kept", default.kept),
     )
     section.finish()

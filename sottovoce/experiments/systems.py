@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, get_args
 
+from sottovoce.choices import RELEASES, UnknownPolicy
 from sottovoce.errors import SottovoceError
 from sottovoce.experiments.description import Published, System, Texts
 from sottovoce.experiments.named import Named
@@ -12,9 +13,7 @@ from sottovoce.experiments.problems import Section, said
 from sottovoce.mechanisms import parse
 from sottovoce.mechanisms.base import Mechanism, PoolMechanism, WordMechanism, public_name
 from sottovoce.mechanisms.build import RESOURCE_KINDS, load_resource
-from sottovoce.text.fragments import UnknownPolicy
 from sottovoce.text.protection import protected_tags
-from sottovoce.types import RELEASES
 
 EPSILON = "{epsilon}"
 

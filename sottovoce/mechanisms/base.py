@@ -51,6 +51,10 @@ class Mechanism(ABC):
     paper: ClassVar[str]
     supports_once: ClassVar[bool] = False
     """Whether several variants can be read off one draw: release ``once``."""
+    by_word: ClassVar[bool] = False
+    """Whether each word is replaced by itself; otherwise a text is replaced as a whole."""
+    cuts_texts: ClassVar[bool] = True
+    """Whether a text is cut into words, so that a ``TextPipeline`` has anything to decide."""
 
     @property
     @abstractmethod
@@ -171,6 +175,8 @@ def write_value(value: Any) -> str:
 class WordMechanism(Mechanism):
     """Replaces each word of the space by a word of its output vocabulary, independently."""
 
+    by_word: ClassVar[bool] = True
+
     space: WordSpace = resource()
     epsilon: float = parameter(10.0, EPSILON_HELP)
 
@@ -271,6 +277,7 @@ class PoolMechanism(Mechanism):
     """Replaces a text as a whole by strings of a public pool, many texts at a time."""
 
     supports_once: ClassVar[bool] = True
+    cuts_texts: ClassVar[bool] = False
 
     pool: Pool = resource()
     epsilon: float = parameter(10.0, "privacy parameter for each text and release")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
+from sottovoce.choices import RELEASES, Release, SearchRelease
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.guarantees import MANY_RELEASES, WORD_BY_WORD
 from sottovoce.mechanisms.base import (
@@ -22,7 +23,7 @@ from sottovoce.obfuscation.result import Obfuscation
 from sottovoce.obfuscation.words import WordRelease
 from sottovoce.randomness import Randomness, Streams
 from sottovoce.text import Counts, PreparedText, TextPipeline, folded_text
-from sottovoce.types import RELEASES, IntArray, Release
+from sottovoce.types import IntArray
 from sottovoce.workers import ordered_map
 
 TEXTS_AT_A_TIME = 256
@@ -240,7 +241,7 @@ class Obfuscator:
         )
 
 
-def release_for(mechanism: Mechanism, wish: Release | Literal["remembered"] | None) -> Release:
+def release_for(mechanism: Mechanism, wish: SearchRelease | None) -> Release:
     """The strategy that a wish stands for.
 
     No wish, and variants that are to be remembered, mean ``once`` where the mechanism can.

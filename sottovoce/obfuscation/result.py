@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from sottovoce.choices import Release
 from sottovoce.guarantees import Guarantee
 from sottovoce.text import Counts
-from sottovoce.types import Release
 
 
 @dataclass(frozen=True, repr=False)

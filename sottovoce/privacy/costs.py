@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 
+from sottovoce.choices import Release
 from sottovoce.collections import Collection, demo_log, load_collection
 from sottovoce.errors import SottovoceError
 from sottovoce.mechanisms.base import WordMechanism
@@ -20,7 +21,7 @@ from sottovoce.randomness import secure_generator
 from sottovoce.spaces.space import UNKNOWN
 from sottovoce.text.comparing import comparable
 from sottovoce.text.tokens import tokenise
-from sottovoce.types import BoolArray, Float64Array, IntArray, Release
+from sottovoce.types import BoolArray, Float64Array, IntArray
 
 SENT, DEPTH = 20, 10
 """Queries sent for each true one, and documents taken from each answer, as in the demo."""

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sottovoce.choices import POOLINGS
 from sottovoce.engines.base import Hit
 from sottovoce.errors import UsageError, closest
 
-METHODS = ("union", "rrf", "combsum")
 RRF_K = 60
 
 
@@ -42,10 +42,10 @@ def pool(answers: Sequence[Sequence[Hit]], method: str = "union") -> list[Pooled
     of the engine's scores, those of each answer stretched to 0 ... 1. Ties: the better best rank,
     then the earlier answer with that rank. Title and snippet are those of this best place.
     """
-    if method not in METHODS:
-        near = closest(method, METHODS)
+    if method not in POOLINGS:
+        near = closest(method, POOLINGS)
         meant = f" (did you mean '{near}'?)" if near else ""
-        raise UsageError(f"no pooling method '{method}'{meant}: use {', '.join(METHODS)}")
+        raise UsageError(f"no pooling method '{method}'{meant}: use {', '.join(POOLINGS)}")
     places: dict[str, list[_Place]] = {}
     for number, answer in enumerate(answers):
         distinct: dict[str, Hit] = {}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from sottovoce.choices import POOLINGS, Original, Pooling
 from sottovoce.engines.base import EngineError, LocalEngine, SearchEngine
 from sottovoce.errors import PrivacyWarning, SottovoceError
 from sottovoce.guarantees import Guarantee
@@ -16,7 +17,7 @@ from sottovoce.mechanisms.base import require
 from sottovoce.obfuscation import Obfuscation, Obfuscator
 from sottovoce.randomness import is_seeded
 from sottovoce.search.boundary import Answers, Boundary, Outgoing
-from sottovoce.search.pooling import METHODS, Pooled, pool
+from sottovoce.search.pooling import Pooled, pool
 from sottovoce.search.reranking import Ranked, Reranker, rerank
 from sottovoce.text import folded_text
 from sottovoce.text.comparing import comparable
@@ -140,12 +141,12 @@ class PrivateSearch:
     reranker: Reranker
     ledger: Ledger | None = None
     remember: bool = False
-    pooling: Literal["union", "rrf", "combsum"] = "union"
+    pooling: Pooling = "union"
     depth: int = DEPTH
-    original: Literal["allow", "refuse"] = "allow"
+    original: Original = "allow"
 
     def __post_init__(self) -> None:
-        require(self.pooling in METHODS, f"pooling is one of {', '.join(METHODS)}")
+        require(self.pooling in POOLINGS, f"pooling is one of {', '.join(POOLINGS)}")
         require(self.depth >= 1, f"depth must be at least 1, got {self.depth}")
         require(self.original in ("allow", "refuse"), "original is 'allow' or 'refuse'")
         require(

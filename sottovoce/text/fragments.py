@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
+from sottovoce.choices import UnknownPolicy
 from sottovoce.text.comparing import comparable, visible
 from sottovoce.text.protection import InClear
 from sottovoce.text.resolve import UNKNOWN, Lexicon, Part, resolve
 from sottovoce.text.tokens import punctuation, spans
 
-UnknownPolicy: TypeAlias = Literal["uniform", "drop", "error", "keep"]
 Fate: TypeAlias = Literal["uniform", "dropped", "kept_unknown", "kept_listed", "kept_unprotected"]
 
 

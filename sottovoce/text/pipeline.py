@@ -10,11 +10,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from sottovoce.choices import UnknownPolicy
 from sottovoce.errors import PrivacyWarning, UnknownWordError, UsageError, closest
 from sottovoce.language.tagging import check_tagger, load_tagger
 from sottovoce.text.assembly import Assembly
 from sottovoce.text.comparing import comparable
-from sottovoce.text.fragments import Fragment, Rules, UnknownPolicy, fragment
+from sottovoce.text.fragments import Fragment, Rules, fragment
 from sottovoce.text.prepared import PreparedText
 from sottovoce.text.protection import PROTECTIONS, no_word, protected_tags
 from sottovoce.text.resolve import Lexicon

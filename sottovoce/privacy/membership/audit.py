@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.random import PCG64, Generator
 
+from sottovoce.choices import Release
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.mechanisms.base import Mechanism
 from sottovoce.obfuscation import Obfuscator
@@ -24,7 +25,7 @@ from sottovoce.privacy.membership.ngrams import NGramModel
 from sottovoce.privacy.membership.report import MembershipReport, Scores, Setting, summarise
 from sottovoce.privacy.membership.splits import Sides, Split, choose_users, draw_split
 from sottovoce.randomness import as_seed, secure_generator
-from sottovoce.types import Float64Array, IntArray, Release
+from sottovoce.types import Float64Array, IntArray
 
 Progress = Callable[[int, int], None]
 

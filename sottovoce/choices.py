@@ -1,0 +1,25 @@
+"""Choices that people make by name, in Python, on the command line and in files.
+
+Nothing is imported here, so that the command line can show its help at once.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, get_args
+
+Release: TypeAlias = Literal["independent", "once"]
+"""How several variants of a text are drawn: each afresh, or all from one noisy point a word."""
+RELEASES: tuple[Release, ...] = get_args(Release)
+
+SearchRelease: TypeAlias = Literal["once", "independent", "remembered"]
+"""The same for a search, where the variants of a query asked before can be sent again."""
+
+UnknownPolicy: TypeAlias = Literal["uniform", "drop", "error", "keep"]
+"""What becomes of a word that the space lacks."""
+
+Pooling: TypeAlias = Literal["union", "rrf", "combsum"]
+"""How the answers to several queries become one list."""
+POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
+
+Original: TypeAlias = Literal["allow", "refuse"]
+"""What to do if a variant happens to be the query itself."""
