@@ -20,21 +20,19 @@ def test_the_loss_grows_with_distance_and_releases():
     assert METRIC.loss(5.0, releases=20) == 1000.0
     assert METRIC.loss(0.0, releases=20) == 0.0
     assert METRIC.loss(5.0, releases=0) == 0.0
-    assert METRIC.composed(20).loss(5.0) == 1000.0
 
 
 def test_no_guarantee_means_no_bound():
     nothing = Guarantee("none", None)
     assert nothing.loss(0.001) == math.inf
-    assert nothing.composed(3) == nothing
     assert "no formal guarantee" in nothing.sentence
 
 
 @given(st.floats(1e-3, 1e3), st.floats(0, 100), st.integers(1, 50))
-def test_composition_is_what_releases_say(epsilon, distance, releases):
+def test_releases_add_up(epsilon, distance, releases):
     promise = Guarantee("local", epsilon)
-    assert promise.composed(releases).loss(distance) == pytest.approx(
-        promise.loss(distance, releases)
+    assert promise.loss(distance, releases) == pytest.approx(
+        sum(promise.loss(distance) for _ in range(releases))
     )
 
 
@@ -81,5 +79,3 @@ def test_impossible_questions_are_refused():
         METRIC.loss(-1.0)
     with pytest.raises(UsageError):
         METRIC.loss(math.nan)
-    with pytest.raises(UsageError):
-        METRIC.composed(0)
