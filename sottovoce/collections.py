@@ -5,15 +5,13 @@ Files are read a line at a time; errors name files and lines, never their conten
 
 from __future__ import annotations
 
-import gzip
-import json
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.files import json_objects, read_lines
 
 _DEMO = Path(__file__).parent / "demo"
 _FROM_PACKAGE = "ir_datasets:"
@@ -94,13 +92,12 @@ def _asked(folder: Path) -> tuple[dict[str, str], dict[str, dict[str, int]]]:
 
 def demo_log() -> list[str]:
     """Queries of all kinds, such as many people send: what an attacker would compare with."""
-    return [line for _, line in _lines(_DEMO / "log.txt")]
+    return [line for _, line in read_lines(_DEMO / "log.txt")]
 
 
 def read_queries(file: Path) -> Iterator[tuple[str, str]]:
     """Ids and texts from JSON lines with ``query_id`` and ``text``."""
-    for number, line in _lines(file):
-        fields = _fields(line, place := f"line {number} of {file}")
+    for place, fields in _objects(file):
         yield _string(fields, "query_id", place), _string(fields, "text", place)
 
 
@@ -126,17 +123,17 @@ def read_strings(source: Path | str) -> Iterator[str]:
         )
     kind = Path(path.name.removesuffix(".gz")).suffix
     if kind == ".jsonl":
-        places = ((line, f"line {number} of {path}") for number, line in _lines(path))
-        return (_string(_fields(line, place), "text", place) for line, place in places)
+        return (_string(fields, "text", place) for place, fields in _objects(path))
     if kind in (".txt", ".tsv"):
-        return (line.rpartition("\t")[2] if kind == ".tsv" else line for _, line in _lines(path))
+        lines = (line for _, line in read_lines(path))
+        return (line.rpartition("\t")[2] for line in lines) if kind == ".tsv" else lines
     raise UsageError(f"{path} is neither .txt, .jsonl nor .tsv (each perhaps with .gz): convert it")
 
 
 def read_judgments(file: Path) -> dict[str, dict[str, int]]:
     """Grades by query and document, from lines ``query 0 document grade`` (TREC)."""
     judgments: dict[str, dict[str, int]] = {}
-    for number, line in _lines(file):
+    for number, line in read_lines(file):
         try:
             query, _, document, grade = line.split()
             judgments.setdefault(query, {})[document] = int(grade)
@@ -195,9 +192,9 @@ def read_corpus(path: Path | str) -> Iterator[Document]:
     file = _file(Path(path).expanduser())
     kind = Path(file.name.removesuffix(".gz")).suffix
     if kind == ".jsonl":
-        return (_document(line, f"line {n} of {file}") for n, line in _lines(file))
+        return (_document(fields, place) for place, fields in _objects(file))
     if kind == ".txt":
-        return (Document(str(n), "", line) for n, line in _lines(file))
+        return (Document(str(number), "", line) for number, line in read_lines(file))
     raise UsageError(f"{file} is neither .jsonl nor .txt (each perhaps with .gz): convert it first")
 
 
@@ -217,37 +214,14 @@ def _find(folder: Path, name: str) -> Path | None:
     return next((file for file in files if file.is_file()), None)
 
 
-def _lines(file: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a file that are not blank, stripped, with their numbers."""
-    number = 0
-    try:
-        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
-            for number, line in enumerate(stream, start=1):
-                if text := line.decode("utf-8-sig").strip():
-                    yield number, text
-    except UnicodeDecodeError:
-        raise SottovoceError(
-            f"line {number} of {file} is not UTF-8 text: convert the file first"
-        ) from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise SottovoceError(
-            f"cannot read {file} beyond line {number} ({type(error).__name__}): it may be "
-            "damaged or not be yours to read"
-        ) from None
+def _objects(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of a file of JSON lines, each with its place in words."""
+    lines, how = read_lines(file), "write one object a line"
+    for number, fields in json_objects(lines, str(file), how=how, error=SottovoceError):
+        yield f"line {number} of {file}", fields
 
 
-def _fields(line: str, place: str) -> dict[str, Any]:
-    try:
-        fields: Any = json.loads(line)
-    except (ValueError, RecursionError):
-        raise SottovoceError(f"{place} is not JSON: write one object a line") from None
-    if not isinstance(fields, dict):
-        raise SottovoceError(f"{place} is JSON but not an object: write one object a line")
-    return fields
-
-
-def _document(line: str, place: str) -> Document:
-    fields = _fields(line, place)
+def _document(fields: dict[str, Any], place: str) -> Document:
     return Document(
         doc_id=_string(fields, "doc_id", place),
         title=_string({"title": "", **fields}, "title", place),

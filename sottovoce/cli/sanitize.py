@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from sottovoce.cli.progress import progress_bar
-from sottovoce.errors import PrivacyWarning, UsageError
+from sottovoce.errors import PrivacyWarning, SottovoceError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -264,19 +264,20 @@ def _secret(linkable: bool, key_file: Path | None, seed: int | None) -> tuple[by
 
 def _words(entries: list[str] | None) -> frozenset[str]:
     """Words as typed, and those of files, one a line."""
+    from sottovoce.files import read_words
+
     words: set[str] = set()
     for entry in entries or ():
         if not entry.startswith(FROM_FILE):
             words.add(entry)
             continue
         try:
-            lines = Path(entry.removeprefix(FROM_FILE)).read_text("utf-8-sig").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
+            words |= read_words(entry.removeprefix(FROM_FILE))
+        except SottovoceError as error:
             raise UsageError(
-                f"a list of words cannot be read ({type(error).__name__}): give file:PATH of a "
-                "UTF-8 text file with one word a line"
+                f"a list of words cannot be read ({error}): give file:PATH of a UTF-8 text file "
+                "with one word a line"
             ) from None
-        words.update(filter(None, map(str.strip, lines)))
     return frozenset(words)
 
 
