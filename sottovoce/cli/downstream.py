@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -179,19 +178,20 @@ def _write(scores: Sequence[Score], csv_file: Path | None, figure: Path | None) 
         save_figure(downstream_figure(scores), figure)
     if csv_file is None:
         return
+    from sottovoce.files import whole_file
+
     rows = [each.to_dict() for each in scores]
-    part = csv_file.with_name(f".{csv_file.name}.{os.getpid()}.part")
     try:
-        with part.open("w", encoding="utf-8", newline="") as out:
+        with (
+            whole_file(csv_file) as part,
+            part.open("w", encoding="utf-8", newline="") as out,
+        ):
             writer = csv.DictWriter(out, list(rows[0]))
             writer.writeheader()
             for row in rows:
                 writer.writerow({**row, "by_seed": " ".join(f"{v:.6g}" for v in row["by_seed"])})
-        part.replace(csv_file)
     except OSError as error:
         raise SottovoceError(f"the CSV file cannot be written ({type(error).__name__})") from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _print(scores: Sequence[Score], task: Task) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.files import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,16 +91,12 @@ def save_figure(figure: Figure, path: Path | str) -> Path:
     kind = path.suffix.lower()[1:]
     # No date and no version: the same numbers give the same file.
     metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with _matplotlib().rc_context(_STYLE):
+        with whole_file(path) as part, _matplotlib().rc_context(_STYLE):
             _settle(figure)
             figure.savefig(part, format=kind, dpi=150, metadata=metadata)
-        part.replace(path)
     except OSError as error:
         raise SottovoceError(f"the figure cannot be written ({type(error).__name__})") from None
-    finally:
-        part.unlink(missing_ok=True)
     return path
 
 
