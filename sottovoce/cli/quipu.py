@@ -78,7 +78,7 @@ def quipu(
 def _describe(
     curves: list[Curve], scores: list[QuipuScore], best: float | None, samples: int, seed: int
 ) -> dict[str, Any]:
-    from sottovoce.privacy.intervals import LEVEL
+    from sottovoce.statistics import LEVEL
 
     resampled = any(score.interval for score in scores)
     return {

@@ -128,7 +128,7 @@ def _kind(row: Row) -> str:
 
 
 def _describe(rows: list[Row], per_query: bool) -> dict[str, Any]:
-    from sottovoce.privacy.intervals import LEVEL
+    from sottovoce.statistics import LEVEL
 
     return {
         "level": LEVEL,

@@ -17,11 +17,11 @@ import numpy as np
 
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import ROWS_AT_A_TIME, Mechanism, WordMechanism
-from sottovoce.privacy.intervals import LEVEL, at_most, interval
 from sottovoce.privacy.sampling import NUMBERS_AT_ONCE, Sampler, neighbours, sample_words
 from sottovoce.randomness import Randomness, is_seeded
 from sottovoce.spaces.distances import Distances
 from sottovoce.spaces.space import WordSpace
+from sottovoce.statistics import LEVEL, at_most, clopper_pearson
 from sottovoce.threads import single_threaded_blas
 from sottovoce.types import Float64Array, IntArray
 
@@ -67,7 +67,7 @@ class Deniability:
         """N_w of each word, with 95 % confidence for that word alone."""
         if self.exact:
             return self.unchanged, self.unchanged
-        return interval(self._returned, self.draws)
+        return clopper_pearson(self._returned, self.draws)
 
     @property
     def unchanged_bound(self) -> Float64Array:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.privacy.intervals import LEVEL
 from sottovoce.privacy.overlap import (
     Tokens,
     bleu,
@@ -25,6 +24,7 @@ from sottovoce.privacy.overlap import (
     nltk_is_here,
 )
 from sottovoce.privacy.releases import Released
+from sottovoce.statistics import LEVEL, t_interval
 from sottovoce.types import Float32Array, Float64Array, IntArray
 
 if TYPE_CHECKING:
@@ -82,14 +82,7 @@ class Similarity:
 
         There is none for a single query.
         """
-        from scipy.stats import t
-
-        values = self.values[measure]
-        if values.size < 2:
-            return None
-        reach = t.ppf((1 + level) / 2, values.size - 1) * values.std(ddof=1) / values.size**0.5
-        mean = values.mean()
-        return max(float(mean - reach), LOWEST[measure]), min(float(mean + reach), 1.0)
+        return t_interval(self.values[measure], (LOWEST[measure], 1.0), level)
 
     def to_dict(self, per_query: bool = False) -> dict[str, Any]:
         """Everything but the texts, for programs."""
