@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.errors import SottovoceError, UsageError, need
 from sottovoce.files import json_objects, read_lines
 
 _DEMO = Path(__file__).parent / "demo"
@@ -147,13 +147,12 @@ def read_judgments(file: Path) -> dict[str, dict[str, int]]:
 
 def _package(name: str) -> Any:
     """A data set of the package ir_datasets."""
-    try:
-        import ir_datasets  # type: ignore[import-not-found,unused-ignore]
-    except ImportError:
-        raise UsageError(
-            "collections of ir_datasets need that package: pip install ir-datasets; it fetches "
-            "what you ask for from the network"
-        ) from None
+    ir_datasets = need(
+        "ir_datasets",
+        None,
+        "collections of ir_datasets need that package",
+        "; it fetches what you ask for from the network",
+    )
     try:
         return ir_datasets.load(name)
     except KeyError:

@@ -207,7 +207,7 @@ def test_training_texts_of_one_label_are_refused():
 
 
 def test_an_unknown_model_is_refused_with_advice():
-    with pytest.raises(UsageError, match="did you mean tfidf"):
+    with pytest.raises(UsageError, match="did you mean 'tfidf'"):
         evaluate(reviews(), [], ["tfid"])
 
 
@@ -514,8 +514,8 @@ def test_the_command_ranks_answers(default_space, tmp_path):
         (["-e", "many"], "an epsilon is a number"),
         (["--seeds", "0"], "at least one seed"),
         (["--limit", "0"], "a limit is at least 1"),
-        (["--model", "tfidff"], "did you mean tfidf"),
-        (["-m", "cmpp"], "did you mean cmp"),
+        (["--model", "tfidff"], "did you mean 'tfidf'"),
+        (["-m", "cmpp"], "did you mean 'cmp'"),
         (["-m", "comet-cmp"], "--pool"),
         (["--figure", "picture.pdf"], ".png or an .svg"),
         (["--csv", "nowhere/at/all.csv"], "existing folder"),

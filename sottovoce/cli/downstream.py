@@ -129,7 +129,7 @@ def _epsilons(given: list[str] | None) -> list[float]:
 def _check_outputs(csv_file: Path | None, figure: Path | None) -> None:
     """Before the long work, not after it."""
     if figure is not None:
-        from sottovoce.privacy.figures import check_figure_path
+        from sottovoce.plotting import check_figure_path
 
         check_figure_path(figure)
     if csv_file is not None and (csv_file.is_dir() or not csv_file.parent.is_dir()):
@@ -173,7 +173,7 @@ def _space(name: str | None, models: Sequence[str]) -> Any:
 def _write(scores: Sequence[Score], csv_file: Path | None, figure: Path | None) -> None:
     if figure is not None:
         from sottovoce.evaluation.downstream.figure import downstream_figure
-        from sottovoce.privacy.figures import save_figure
+        from sottovoce.plotting import save_figure
 
         save_figure(downstream_figure(scores), figure)
     if csv_file is None:

@@ -71,7 +71,7 @@ def membership(
     if values and mechanism is None:
         raise UsageError("an epsilon belongs to a mechanism: give one with -m, as in -m cmp")
     if figure is not None:
-        from sottovoce.privacy.figures import check_figure_path
+        from sottovoce.plotting import check_figure_path
 
         if mechanism is None:
             raise UsageError("a figure shows AUC against epsilon: give -m and -e")
@@ -100,7 +100,7 @@ def membership(
             progress=progress,
         )
     if figure is not None:
-        from sottovoce.privacy.figures import save_figure
+        from sottovoce.plotting import save_figure
         from sottovoce.privacy.membership.figure import auc_figure
 
         save_figure(auc_figure(report), figure)

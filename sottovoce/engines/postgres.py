@@ -21,7 +21,7 @@ from sottovoce.engines.address import Pace, check_search, courtesy, is_loopback,
 from sottovoce.engines.answers import plain_text
 from sottovoce.engines.base import EngineError, Hit
 from sottovoce.engines.documents import SNIPPET, snippet
-from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.errors import UsageError, need
 from sottovoce.text.stems import words
 
 if TYPE_CHECKING:
@@ -148,12 +148,7 @@ def _connection(dsn: str) -> tuple[dict[str, Any], str | None]:
     A connection to another machine is encrypted and its certificate verified unless the DSN or
     the environment says otherwise.
     """
-    try:
-        import psycopg
-    except ImportError:
-        raise SottovoceError(
-            "this engine needs an extra: pip install 'sottovoce[postgres]'"
-        ) from None
+    psycopg = need("psycopg", "postgres", "this engine needs an extra")
     try:
         said = psycopg.conninfo.conninfo_to_dict(dsn)
     except psycopg.Error:

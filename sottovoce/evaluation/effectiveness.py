@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from types import ModuleType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.errors import UsageError, need
 from sottovoce.statistics import FINE_SAMPLES, LEVEL, bootstrap_mean
 
 if TYPE_CHECKING:
@@ -126,11 +125,5 @@ def cutoff(measure: str) -> int | None:
     return None if found is None else int(found)
 
 
-def _ir_measures() -> ModuleType:
-    try:
-        import ir_measures
-    except ImportError:
-        raise SottovoceError(
-            "measuring effectiveness needs an extra: pip install 'sottovoce[evaluation]'"
-        ) from None
-    return ir_measures
+def _ir_measures() -> Any:
+    return need("ir_measures", "evaluation", "measuring effectiveness needs an extra")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sottovoce.errors import SpaceError, UsageError, closest
+from sottovoce.errors import SpaceError, UsageError, did_you_mean
 from sottovoce.paths import spaces_folder
 from sottovoce.spaces import resources, store
 from sottovoce.spaces.formats import ImportReport, Progress, import_vectors
@@ -272,5 +272,5 @@ def disk_bytes(folder: Path) -> int:
 
 
 def _suggestion(name: str, known: list[str]) -> str:
-    near = closest(name, known)
-    return f" (did you mean '{near}'?)" if near else ""
+    hint = did_you_mean(name, known)
+    return hint and f" ({hint})"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.errors import SottovoceError, UsageError, need
 from sottovoce.files import read_words
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
 from sottovoce.types import IntArray
@@ -82,13 +82,8 @@ def _of_language(space: WordSpace, code: str) -> IntArray:
 
 
 def _dictionary(code: str) -> Collection[str]:
-    try:
-        from spellchecker import SpellChecker
-    except ImportError:
-        raise SottovoceError(
-            "this output vocabulary needs the dictionaries of an extra: "
-            "pip install 'sottovoce[languages]' (or choose 'clean')"
-        ) from None
+    why = "this output vocabulary needs the dictionaries of an extra"
+    SpellChecker = need("spellchecker", "languages", why, " (or choose 'clean')").SpellChecker
     languages = sorted(SpellChecker.languages())
     if code not in languages:
         raise UsageError(f"no dictionary for language '{code}': use one of {', '.join(languages)}")

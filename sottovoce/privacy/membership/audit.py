@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import PCG64, Generator
 
 from sottovoce.choices import Release
-from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.errors import UsageError, need
 from sottovoce.mechanisms.base import Mechanism
 from sottovoce.obfuscation import Obfuscator
 from sottovoce.privacy.membership.features import Numbering, features
@@ -149,10 +149,7 @@ class _Auditor:
 
 
 def _sklearn() -> tuple[Any, Any, Any]:
-    try:
-        from sklearn import linear_model, pipeline, preprocessing
-    except ImportError:
-        raise SottovoceError(
-            "the membership audit needs scikit-learn: pip install 'sottovoce[lab]'"
-        ) from None
+    need("sklearn", "lab", "the membership audit needs scikit-learn")
+    from sklearn import linear_model, pipeline, preprocessing
+
     return linear_model, pipeline, preprocessing

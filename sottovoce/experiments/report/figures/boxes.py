@@ -61,7 +61,7 @@ def _figures(
 def _figure(
     results: Results, measure: str, where: Place, way: Sequence[str], values: Values
 ) -> Figured:
-    from sottovoce.privacy.charts import heat_map
+    from sottovoce.plotting import heat_map
 
     ks, ns = (sorted({getattr(box, side) for box, _ in values}) for side in ("k", "n"))
     distances = list(dict.fromkeys(box.measure for box, _ in values))

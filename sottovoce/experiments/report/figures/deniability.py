@@ -38,7 +38,7 @@ def deniability_figures(results: Results, cast: Cast) -> Iterator[Figured]:
 
 
 def _averages(cast: Cast, space: str, found: ByWord, draws: str) -> Figured:
-    from sottovoce.privacy.figures import legend_below, lines
+    from sottovoce.plotting import legend_below, lines
 
     panels: list[tuple[str, str, Callable[[Any], float]]] = [
         (BACK, "mean over words", np.mean),
@@ -93,7 +93,7 @@ def _averages(cast: Cast, space: str, found: ByWord, draws: str) -> Figured:
 
 def _histograms(cast: Cast, space: str, measure: str, found: ByWord, draws: str) -> Figured:
     """A plot for each mechanism: one histogram above the other, the smallest epsilon on top."""
-    from sottovoce.privacy.figures import label
+    from sottovoce.plotting import label
 
     mechanisms = [each for each in dict.fromkeys(n for n, _ in found) if each not in cast.aside]
     edges, wide = _edges(measure, np.concatenate([each[measure] for each in found.values()]))

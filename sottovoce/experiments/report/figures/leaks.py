@@ -69,7 +69,7 @@ def _figure(
     y: str,
     caption: str,
 ) -> Figured | None:
-    from sottovoce.privacy.figures import legend_below
+    from sottovoce.plotting import legend_below
 
     found = {
         said: lines_of(results, cast, measure, collection=collection)

@@ -47,8 +47,7 @@ def _figure(
     where: Place,
     values: dict[Setting, tuple[float, float, float]],
 ) -> Figured:
-    from sottovoce.privacy.charts import radar
-    from sottovoce.privacy.figures import MUTED, legend_below
+    from sottovoce.plotting import MUTED, legend_below, radar
 
     lines = curves(values)
     epsilons = sorted({each.epsilon for each in values if each.epsilon is not None})
@@ -93,7 +92,7 @@ def _shade(epsilon: float | None, shown: list[float]) -> dict[str, Any]:
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
-    from sottovoce.privacy.figures import MARKERS
+    from sottovoce.plotting import MARKERS
 
     place = len(shown) - 1 if epsilon is None else shown.index(epsilon)
     depth = 0.75 * (1 - (place + 1) / max(len(shown), 1))

@@ -52,7 +52,7 @@ def relative_figures(results: Results, _: Cast) -> Iterator[Figured]:
 
 
 def _neighbours(spaces: Mapping[str, Mapping[int, Float64Array]]) -> Figured:
-    from sottovoce.privacy.figures import legend_below, lines, look
+    from sottovoce.plotting import legend_below, lines, look
 
     figure, plots = sheet(len(spaces), columns=2, width=4.4, height=3.4)
     middle = []
@@ -93,8 +93,7 @@ def _neighbours(spaces: Mapping[str, Mapping[int, Float64Array]]) -> Figured:
 def _relatives(
     space: str, word: str, kinds: Mapping[str, Mapping[str, Mapping[str, float]]]
 ) -> Figured:
-    from sottovoce.privacy.charts import polar_scatter
-    from sottovoce.privacy.figures import legend_below
+    from sottovoce.plotting import legend_below, polar_scatter
 
     points = {
         kind: {
@@ -131,7 +130,7 @@ def _relatives(
 
 def _name(plot: Axes, points: Mapping[str, Mapping[str, tuple[float, float]]]) -> None:
     """Write the nearest relatives beside their points, as long as no two names meet."""
-    from sottovoce.privacy.figures import beside
+    from sottovoce.plotting import beside
 
     farthest = max(distance for each in points.values() for distance, _ in each.values())
     taken: list[tuple[float, float]] = []

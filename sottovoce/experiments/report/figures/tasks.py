@@ -58,7 +58,7 @@ def _scores(results: Results) -> Iterator[Scored]:
 
 
 def _figure(cast: Cast, scores: list[Scored]) -> Figured:
-    from sottovoce.privacy.figures import legend_below
+    from sottovoce.plotting import legend_below
 
     task, measure = scores[0].task, scores[0].measure
     hidden = [each for each in scores if each.regime != NOTHING]

@@ -38,7 +38,7 @@ def utility_figures(results: Results, cast: Cast) -> Iterator[Figured]:
 
 
 def _figure(results: Results, cast: Cast, measure: str, here: list[Place]) -> Figured | None:
-    from sottovoce.privacy.figures import legend_below
+    from sottovoce.plotting import legend_below
 
     found = {where: lines_of(results, cast, measure, **where._asdict()) for where in here}
     found = {where: lines for where, lines in found.items() if rises(lines)}
