@@ -278,6 +278,7 @@ def locked(
     *,
     wait: bool,
     busy: str = "another process is at work here: wait for it",
+    private: bool = False,
     remove: bool = False,
 ) -> Iterator[None]:
     """Keep other processes out of this block; the lock of a process that was killed is free.
@@ -285,12 +286,14 @@ def locked(
     wait
         For the process that has the lock; else there is an error at once, with the message
         ``busy``.
+    private
+        Nobody else may open the file.
     remove
         Remove the file when the block ends without an error.
     """
     from filelock import FileLock, Timeout
 
-    lock = FileLock(file)
+    lock = FileLock(file, mode=0o600) if private else FileLock(file)
     try:
         lock.acquire(timeout=-1 if wait else 0)
     except Timeout:

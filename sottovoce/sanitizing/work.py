@@ -147,7 +147,10 @@ def open_work(out: Path, *, resume: bool, overwrite: bool) -> Iterator[Work]:
         )
     folder.mkdir(mode=0o700, exist_ok=True)
     busy = "another process is writing this output: wait for it"
-    with locked(folder / LOCK, wait=False, busy=busy), _private(folder / JOURNAL) as journal:
+    with (
+        locked(folder / LOCK, wait=False, busy=busy, private=True),
+        _private(folder / JOURNAL) as journal,
+    ):
         work = Work(folder, journal)
         try:
             yield work
