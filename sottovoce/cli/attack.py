@@ -87,8 +87,9 @@ def attack(
     from sottovoce.plotting import check_figure_path
     from sottovoce.privacy.inference import attacker_encoders
     from sottovoce.privacy.query_log import QueryLog, read_log
+    from sottovoce.privacy.reconstruction.run import COUNTS
     from sottovoce.privacy.releases import read_releases
-    from sottovoce.privacy.risk import COUNTS, assess
+    from sottovoce.privacy.risk import assess
 
     if figure is not None:
         check_figure_path(figure)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sottovoce.choices import Release
 from sottovoce.errors import UsageError
 
 if TYPE_CHECKING:
     from sottovoce.mechanisms import Mechanism
     from sottovoce.privacy.membership import MembershipReport, Outcome
-
-Release = Literal["independent", "once"]
 
 
 def membership(

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from sottovoce.choices import Format, UnknownPolicy
+from sottovoce.cli.obfuscate import MOSTLY
 from sottovoce.cli.progress import progress_bar
 from sottovoce.errors import PrivacyWarning, SottovoceError, UsageError
 
@@ -18,12 +20,9 @@ if TYPE_CHECKING:
     from sottovoce.sanitizing import Counts, Report, Sanitizer
     from sottovoce.sanitizing.pool import Engine
 
-Format = Literal["csv", "jsonl", "parquet"]
-Unknown = Literal["uniform", "drop", "error", "keep"]
 Where = Literal["local", "dask", "spark"]
 
 FROM_FILE = "file:"
-MOSTLY = 0.5
 
 
 def sanitize(
@@ -51,7 +50,7 @@ def sanitize(
     output_vocabulary: Annotated[
         str, typer.Option(help="Words that may be released: all, clean, dictionary, file:PATH …")
     ] = "all",
-    unknown: Annotated[Unknown, typer.Option(help="Words the space lacks.")] = "uniform",
+    unknown: Annotated[UnknownPolicy, typer.Option(help="Words the space lacks.")] = "uniform",
     protect: Annotated[
         str | None,
         typer.Option(
@@ -199,7 +198,7 @@ def _sanitizer(
     settings: list[str] | None,
     space: str | None,
     output_vocabulary: str,
-    unknown: Unknown,
+    unknown: UnknownPolicy,
     protect: str | None,
     keep: list[str] | None,
     deny: list[str] | None,

@@ -14,6 +14,9 @@ from sottovoce.errors import UsageError, need
 from sottovoce.spaces.scan import row_norms
 from sottovoce.types import Float32Array
 
+VECTORS_KEPT = 20_000
+"""Vectors of texts that are kept in memory, lest they be computed again: some 30 MB."""
+
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 

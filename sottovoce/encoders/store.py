@@ -20,14 +20,11 @@ from numpy.lib import format as npy
 from sottovoce.encoders.base import Encoder
 from sottovoce.files import GROWING, locked, move_file
 from sottovoce.paths import cache_folder
-from sottovoce.types import Float32Array
+from sottovoce.types import Float32Array, Progress
 
 LAYOUT = 1
 """Raised when the same encoder and texts would give other vectors."""
 TEXTS_AT_A_TIME = 1024
-
-Progress = Callable[[int, int], None]
-"""Called with the number of texts done, and of all."""
 
 
 def embeddings_folder() -> Path:

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 from sottovoce.collections import Collection, load_collection, read_strings
 from sottovoce.encoders import Encoder
-from sottovoce.encoders.store import Progress
 from sottovoce.engines.base import LocalEngine
 from sottovoce.engines.choose import choose_engine
 from sottovoce.errors import UsageError
@@ -23,7 +22,7 @@ from sottovoce.privacy.query_log import QueryLog, read_log
 from sottovoce.privacy.sampling import sample_words
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import TextPipeline
-from sottovoce.types import Float32Array, IntArray
+from sottovoce.types import Float32Array, IntArray, Progress
 
 MECHANISMS_KEPT = 8
 TASKS_KEPT = 2

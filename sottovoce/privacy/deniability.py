@@ -8,10 +8,10 @@ what it can prove.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from sottovoce.spaces.distances import Distances
 from sottovoce.spaces.space import WordSpace
 from sottovoce.statistics import LEVEL, at_most, clopper_pearson
 from sottovoce.threads import single_threaded_blas
-from sottovoce.types import Float64Array, IntArray
+from sottovoce.types import Float64Array, IntArray, Progress
 
 DRAWS = 1000
 """Draws for each word, as in the paper."""
@@ -32,8 +32,6 @@ RANKS = (1, 10, 100, 1000)
 """Neighbours whose distances are reported, as far as the space reaches."""
 PERCENTILES = (5, 50, 95)
 ROUNDING = 1e-12
-
-Progress: TypeAlias = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, repr=False)

@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 
 from sottovoce.encoders import Encoder, load_encoder
-from sottovoce.encoders.store import Progress
 from sottovoce.errors import UsageError
 from sottovoce.privacy.query_log import NOT_THERE, QueryLog
 from sottovoce.privacy.releases import Released
@@ -35,7 +34,7 @@ from sottovoce.spaces.scan import accumulated_error
 from sottovoce.statistics import LEVEL, bootstrap_mean, clopper_pearson
 from sottovoce.text.comparing import folded_text
 from sottovoce.threads import parallel_map
-from sottovoce.types import Float32Array, Float64Array, IntArray
+from sottovoce.types import Float32Array, Float64Array, IntArray, Progress
 
 TIE = 1e-6
 """Scores no farther apart are equal: encoders add up float32 numbers, in an order that depends on

@@ -13,11 +13,10 @@ import numpy as np
 
 from sottovoce.collections import demo_log
 from sottovoce.encoders import Encoder, corpus_vectors
-from sottovoce.encoders.store import Progress
 from sottovoce.errors import UsageError
 from sottovoce.files import CsvTable, json_lines, numbered_lines, read_text
 from sottovoce.text.comparing import folded_text
-from sottovoce.types import Float32Array, IntArray
+from sottovoce.types import Float32Array, IntArray, Progress
 
 COLUMNS = ("query", "text")
 HOW = (

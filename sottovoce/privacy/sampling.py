@@ -18,9 +18,9 @@ from sottovoce.files import read_words
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.randomness import Draws, Randomness, Streams, as_seed
 from sottovoce.spaces.distances import Distances
-from sottovoce.spaces.space import UNKNOWN, WordSpace
+from sottovoce.spaces.space import WordSpace
 from sottovoce.threads import parallel_map
-from sottovoce.types import Float64Array, IntArray
+from sottovoce.types import UNKNOWN, Float64Array, IntArray
 
 WORDS = 200
 """Words in a sample unless told otherwise."""

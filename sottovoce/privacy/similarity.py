@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from sottovoce.encoders.base import VECTORS_KEPT
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.privacy.overlap import (
     Tokens,
@@ -25,20 +26,17 @@ from sottovoce.privacy.overlap import (
 )
 from sottovoce.privacy.releases import Released
 from sottovoce.statistics import LEVEL, t_interval
-from sottovoce.types import Float32Array, Float64Array, IntArray
+from sottovoce.types import Float32Array, Float64Array, IntArray, Progress
 
 if TYPE_CHECKING:
     from sottovoce.encoders import Encoder
 
 Measure: TypeAlias = Literal["jaccard", "bleu", "meteor", "semantic"]
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with the number of pairs done, and of all."""
 
 MEASURES: tuple[Measure, ...] = ("jaccard", "bleu", "meteor", "semantic")
 LOWEST: dict[Measure, float] = {"jaccard": 0.0, "bleu": 0.0, "meteor": 0.0, "semantic": -1.0}
 """The least value of each; the greatest is 1."""
 PAIRS_AT_A_TIME = 512
-VECTORS_KEPT = 20_000
 
 
 @dataclass(frozen=True, repr=False)

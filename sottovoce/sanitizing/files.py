@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -22,9 +22,7 @@ from sottovoce.sanitizing.report import Report
 from sottovoce.sanitizing.sanitizer import Sanitizer
 from sottovoce.sanitizing.sources import START, Source
 from sottovoce.sanitizing.work import AGAIN, State, Work, open_work
-
-Progress = Callable[[int, int], None]
-"""Called with the rows done, and all."""
+from sottovoce.types import Progress
 
 
 def sanitize_file(

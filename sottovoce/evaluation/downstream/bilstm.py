@@ -10,8 +10,8 @@ from numpy.random import PCG64, Generator
 
 from sottovoce.errors import need
 from sottovoce.evaluation.downstream.models import Features, Labels, Predict
-from sottovoce.text import UNKNOWN, TextPipeline
-from sottovoce.types import IntArray
+from sottovoce.text import TextPipeline
+from sottovoce.types import UNKNOWN, IntArray
 
 if TYPE_CHECKING:
     from sottovoce.spaces.space import WordSpace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,11 +15,10 @@ from sottovoce.experiments.report.table import Section
 from sottovoce.experiments.report.tables import sections
 from sottovoce.experiments.results import Results
 from sottovoce.threads import single_threaded_blas
+from sottovoce.types import Progress
 
 REPORT, PAGE = "report", "report.html"
 TABLES, FIGURES = "tables", "figures"
-
-Progress = Callable[[int, int], None]
 
 
 def write_report(

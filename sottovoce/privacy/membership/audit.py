@@ -8,7 +8,7 @@ who learnt from clean text stands beside it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -25,9 +25,7 @@ from sottovoce.privacy.membership.ngrams import NGramModel
 from sottovoce.privacy.membership.report import MembershipReport, Scores, Setting, summarise
 from sottovoce.privacy.membership.splits import Sides, Split, choose_users, draw_split
 from sottovoce.randomness import as_seed, secure_generator
-from sottovoce.types import Float64Array, IntArray
-
-Progress = Callable[[int, int], None]
+from sottovoce.types import Float64Array, IntArray, Progress
 
 
 def audit_membership(

@@ -17,14 +17,13 @@ from sottovoce.experiments.report.figures.points import (
     utility_measures,
 )
 from sottovoce.experiments.report.naming import counted, plain, slug
-from sottovoce.experiments.report.places import MAIN_MEASURE, Place
+from sottovoce.experiments.report.places import MAIN_MEASURE, SIMILARITY, Place
 from sottovoce.experiments.results import Results, Setting
 from sottovoce.types import Float64Array
 
 MOST_EPSILONS = 3
 WIDEST = 11.0
 """Inches that maps may take side by side."""
-SIMILARITY = "semantic"
 
 Values = Mapping[tuple[Box, float | None], float]
 

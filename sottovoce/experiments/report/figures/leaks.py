@@ -13,7 +13,7 @@ from sottovoce.experiments.report.spread import interval_said
 from sottovoce.experiments.report.strongest import measures_like
 from sottovoce.experiments.results import Results
 
-SIMILARITY = ("jaccard", "semantic", "bleu", "meteor")
+SIMILARITIES = ("jaccard", "semantic", "bleu", "meteor")
 
 
 def recovery_figures(results: Results, cast: Cast) -> Iterator[Figured]:
@@ -40,7 +40,7 @@ def recovery_figures(results: Results, cast: Cast) -> Iterator[Figured]:
 def similarity_figures(results: Results, cast: Cast) -> Iterator[Figured]:
     """For each collection: a plot for each measure of similarity."""
     for collection in dict.fromkeys(each.collection for each in results.groups):
-        found = measures_like(results, collection, *SIMILARITY)
+        found = measures_like(results, collection, *SIMILARITIES)
         figured = _figure(
             results,
             cast,

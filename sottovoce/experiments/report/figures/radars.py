@@ -14,12 +14,11 @@ from sottovoce.experiments.report.figures.points import (
     utility_measures,
 )
 from sottovoce.experiments.report.naming import counted, plain, slug
-from sottovoce.experiments.report.places import MAIN_MEASURE, Place
+from sottovoce.experiments.report.places import MAIN_MEASURE, SIMILARITY, Place
 from sottovoce.experiments.results import Results, Setting, curves
 
 AXES = ("recall", "nDCG", "obf.")
 MOST_EPSILONS = 4
-SIMILARITY = "semantic"
 
 
 def radar_figures(results: Results, cast: Cast) -> Iterator[Figured]:
