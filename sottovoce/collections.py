@@ -13,8 +13,11 @@ from typing import Any
 from sottovoce.errors import SottovoceError, UsageError, need
 from sottovoce.files import json_objects, read_lines
 
-_DEMO = Path(__file__).parent / "demo"
-_FROM_PACKAGE = "ir_datasets:"
+DEMO = "demo"
+"""The collection, and the log, that come with sottovoce."""
+FROM_PACKAGE = "ir_datasets:"
+"""How the names of collections of the package ir_datasets begin."""
+_DEMO_FOLDER = Path(__file__).parent / "demo"
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,27 +48,27 @@ class Collection:
         return f"Collection({self.name}, {len(self.documents)} documents)"
 
 
-def load_collection(name: str | Path = "demo") -> Collection:
+def load_collection(name: str | Path = DEMO) -> Collection:
     """The demo collection that comes with sottovoce, a folder, or ``ir_datasets:ID``.
 
     A folder holds corpus.jsonl and perhaps queries.jsonl and qrels.txt, each perhaps gzipped.
     """
-    if str(name).startswith(_FROM_PACKAGE):
-        return _from_package(str(name).removeprefix(_FROM_PACKAGE))
+    if str(name).startswith(FROM_PACKAGE):
+        return _from_package(str(name).removeprefix(FROM_PACKAGE))
     folder = _folder(name)
     queries, judgments = _asked(folder)
     return Collection(
-        name=str(name) if name == "demo" else folder.name,
+        name=str(name) if name == DEMO else folder.name,
         documents=tuple(read_corpus(folder)),
         queries=queries,
         judgments=judgments,
     )
 
 
-def load_judged_queries(name: str | Path = "demo") -> dict[str, str]:
+def load_judged_queries(name: str | Path = DEMO) -> dict[str, str]:
     """The queries of a collection that have judgments, by id; its documents are not read."""
-    if str(name).startswith(_FROM_PACKAGE):
-        dataset = _package(str(name).removeprefix(_FROM_PACKAGE))
+    if str(name).startswith(FROM_PACKAGE):
+        dataset = _package(str(name).removeprefix(FROM_PACKAGE))
         queries, judgments = _package_queries(dataset), _package_judgments(dataset)
     else:
         queries, judgments = _asked(_folder(name))
@@ -73,7 +76,7 @@ def load_judged_queries(name: str | Path = "demo") -> dict[str, str]:
 
 
 def _folder(name: str | Path) -> Path:
-    folder = _DEMO if name == "demo" else Path(name).expanduser()
+    folder = _DEMO_FOLDER if name == DEMO else Path(name).expanduser()
     if not folder.is_dir():
         raise UsageError(
             f"no collection '{name}': use demo, a folder with corpus.jsonl in it, or ir_datasets:ID"
@@ -92,7 +95,7 @@ def _asked(folder: Path) -> tuple[dict[str, str], dict[str, dict[str, int]]]:
 
 def demo_log() -> list[str]:
     """Queries of all kinds, such as many people send: what an attacker would compare with."""
-    return [line for _, line in read_lines(_DEMO / "log.txt")]
+    return [line for _, line in read_lines(_DEMO_FOLDER / "log.txt")]
 
 
 def read_queries(file: Path) -> Iterator[tuple[str, str]]:
@@ -107,11 +110,11 @@ def read_strings(source: Path | str) -> Iterator[str]:
     A file is text (a string a line), JSON lines with ``text``, or tab-separated values, of which
     the last column counts; each perhaps gzipped.
     """
-    if source == "demo":
+    if source == DEMO:
         return iter(demo_log())
     path = Path(source).expanduser()
-    if str(source).startswith(_FROM_PACKAGE):
-        return iter(_package_queries(_package(str(source).removeprefix(_FROM_PACKAGE))).values())
+    if str(source).startswith(FROM_PACKAGE):
+        return iter(_package_queries(_package(str(source).removeprefix(FROM_PACKAGE))).values())
     if path.is_dir():
         if (queries := _find(path, "queries.jsonl")) is None:
             raise UsageError(f"the folder {path} holds neither queries.jsonl nor queries.jsonl.gz")

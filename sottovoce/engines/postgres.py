@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from sottovoce.engines.address import Pace, check_search, courtesy, is_loopback, sendable
 from sottovoce.engines.answers import plain_text
 from sottovoce.engines.base import EngineError, Hit
-from sottovoce.engines.documents import SNIPPET, snippet
+from sottovoce.engines.documents import SNIPPET, beginning
 from sottovoce.errors import UsageError, need
 from sottovoce.text.stems import words
 
@@ -92,7 +92,7 @@ class Postgres:
                 self._statement, {"query": any_word, "depth": depth}
             ).fetchall()
         return [
-            Hit(str(doc_id), score, plain_text(title), snippet(plain_text(text)))
+            Hit(str(doc_id), score, plain_text(title), beginning(plain_text(text)))
             for doc_id, score, title, text in rows
         ]
 

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from sottovoce.collections import load_judged_queries
+from sottovoce.collections import DEMO, FROM_PACKAGE, load_judged_queries
 from sottovoce.errors import SottovoceError, UsageError, did_you_mean
 from sottovoce.experiments.problems import Section, said
 
-DEMO, FROM_PACKAGE, DATA = "demo", "ir_datasets:", "{data}"
+DATA = "{data}"
 LOCAL_ENGINES = ("bm25", "tfidf", "dense", "dense:ENCODER")
 REMOTE_ENGINES = ("http", "https", "opensearch", "postgres")
 DATA_VARIABLE = "SOTTOVOCE_DATA"

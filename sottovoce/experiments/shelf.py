@@ -14,7 +14,7 @@ from sottovoce.errors import UsageError
 from sottovoce.evaluation.downstream.data import Task, read_task
 from sottovoce.evaluation.private import judged
 from sottovoce.experiments.description import Texts
-from sottovoce.experiments.naming import plain
+from sottovoce.experiments.naming import without_path
 from sottovoce.mechanisms import Mechanism
 from sottovoce.mechanisms.build import build, load_resource
 from sottovoce.pools import Pool
@@ -83,7 +83,7 @@ def _space(name: str | None, output_vocabulary: str) -> WordSpace:
 
 
 def _pool(source: str, encoder: str) -> Pool:
-    return Pool(read_strings(source), encoder, name=plain(source), source=source)
+    return Pool(read_strings(source), encoder, name=without_path(source), source=source)
 
 
 class _Log(QueryLog):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sottovoce.collections import demo_log
+from sottovoce.collections import DEMO, demo_log
 from sottovoce.encoders import Encoder, corpus_vectors
 from sottovoce.errors import UsageError
 from sottovoce.files import CsvTable, json_lines, numbered_lines, read_text
@@ -60,7 +60,7 @@ def read_log(file: Path | str) -> list[str]:
     One query a line; or a table by a column ``query`` or ``text``: CSV (``.csv``), or lines with
     tabs, whose last column it is where no header names it; or JSON lines. Each perhaps gzipped.
     """
-    if str(file) == "demo":
+    if str(file) == DEMO:
         return demo_log()
     content = read_text(file)
     if Path(file).name.casefold().removesuffix(".gz").endswith(".csv"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sottovoce.experiments.report.naming import RowNames, counted, plain, slug
+from sottovoce.experiments.report.naming import RowNames, counted, last_part, slug
 from sottovoce.experiments.report.places import Place, main_measure, sized
 from sottovoce.experiments.report.significance import Compare, Comparison, Comparisons
 from sottovoce.experiments.report.table import Cell, Number, Table, by_epsilon, shown_p
@@ -23,7 +23,7 @@ def significance_tables(results: Results, place: Place, compared: Compare) -> It
         return
     grid = results.grid(measure, **place._asdict())
     tests = compared(measure, place)
-    where = f"{plain(place.collection)}, {place.engine}, re-ranked by {place.reranker}"
+    where = f"{last_part(place.collection)}, {place.engine}, re-ranked by {place.reranker}"
     if tests.against_none:
         yield _against_none(tests, grid, measure, where, place)
     if tests.between:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sottovoce.evaluation.downstream.scores import CHANCE, MAJORITY
-from sottovoce.experiments.report.naming import counted, plain, slug
+from sottovoce.experiments.report.naming import counted, last_part, slug
 from sottovoce.experiments.report.table import Cell, Number, Table, by_epsilon
 from sottovoce.experiments.results import Results, grouped
 from sottovoce.statistics import mean_over_seeds
@@ -35,7 +35,7 @@ def task_tables(results: Results) -> Iterator[Table]:
         models = {key[0] for key in found}
         yield Table(
             name=slug("task", task, measure),
-            title=f"Downstream: {plain(task)}, {measure}",
+            title=f"Downstream: {last_part(task)}, {measure}",
             caption=f"Mean {measure} over test items and seeds. {counted(tested, 'test item')}, "
             f"{counted(most, 'seed')}; no queries; 95 % t intervals over items and seeds.",
             columns=columns,

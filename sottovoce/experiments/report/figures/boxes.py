@@ -16,7 +16,7 @@ from sottovoce.experiments.report.figures.points import (
     searched,
     utility_measures,
 )
-from sottovoce.experiments.report.naming import counted, plain, slug
+from sottovoce.experiments.report.naming import counted, last_part, slug
 from sottovoce.experiments.report.places import MAIN_MEASURE, SIMILARITY, Place
 from sottovoce.experiments.results import Results, Setting
 from sottovoce.types import Float64Array
@@ -101,7 +101,7 @@ def _figure(
     best = baseline(results, measure, where) if where.engine else None
     largest, value = _largest(values)
     by = f"re-ranked by {where.reranker}" if where.reranker else ""
-    here = ", ".join(filter(None, (plain(where.collection), where.engine, by, *way)))
+    here = ", ".join(filter(None, (last_part(where.collection), where.engine, by, *way)))
     return Figured(
         name=slug("boxes", measure, *where, *way),
         title=f"WBB, {measure} by its boxes: {here}",

@@ -8,7 +8,7 @@ from sottovoce.experiments.report.figures.cast import Cast
 from sottovoce.experiments.report.figures.figured import Figured, sheet
 from sottovoce.experiments.report.figures.over_epsilon import draw_lines
 from sottovoce.experiments.report.figures.points import lines_of, rises, told
-from sottovoce.experiments.report.naming import counted, plain, slug
+from sottovoce.experiments.report.naming import counted, last_part, slug
 from sottovoce.experiments.report.spread import interval_said
 from sottovoce.experiments.report.strongest import measures_like
 from sottovoce.experiments.results import Results
@@ -85,7 +85,7 @@ def _figure(
     queries = len(results.grid(measures[0], collection=collection).queries)
     return Figured(
         name=slug(name, collection),
-        title=f"{title} against epsilon: {plain(collection)}",
+        title=f"{title} against epsilon: {last_part(collection)}",
         caption=f"{caption} Means over {counted(queries, 'query', 'queries')}; bands are "
         f"{interval_said(measures[0])}." + cast.left_out,
         figure=figure,

@@ -13,7 +13,7 @@ from sottovoce.experiments.report.figures.points import (
     searched,
     utility_measures,
 )
-from sottovoce.experiments.report.naming import counted, plain, slug
+from sottovoce.experiments.report.naming import counted, last_part, slug
 from sottovoce.experiments.report.places import Place
 from sottovoce.experiments.report.strongest import Strongest, measures_like, strongest
 from sottovoce.experiments.results import Results, Setting, curves
@@ -142,7 +142,7 @@ def _encoders(results: Results, collection: str) -> list[str]:
 
 
 def _said(where: Place) -> str:
-    return f"{plain(where.collection)}, {where.engine}, re-ranked by {where.reranker}"
+    return f"{last_part(where.collection)}, {where.engine}, re-ranked by {where.reranker}"
 
 
 def _queries(results: Results, measure: str, where: Place) -> str:

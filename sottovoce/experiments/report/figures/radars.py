@@ -13,7 +13,7 @@ from sottovoce.experiments.report.figures.points import (
     searched,
     utility_measures,
 )
-from sottovoce.experiments.report.naming import counted, plain, slug
+from sottovoce.experiments.report.naming import counted, last_part, slug
 from sottovoce.experiments.report.places import MAIN_MEASURE, SIMILARITY, Place
 from sottovoce.experiments.results import Results, Setting, curves
 
@@ -66,7 +66,7 @@ def _figure(
         radar(plot, AXES, shapes, looks=looks, title=cast.name(curve))
     legend_below(figure, plots)
     queries = len(results.grid(MAIN_MEASURE, **where._asdict()).queries)
-    collection = plain(where.collection)
+    collection = last_part(where.collection)
     return Figured(
         name=slug("radar", *where),
         title=f"Recall, nDCG and obfuscation: {collection}, {where.engine}, "

@@ -10,7 +10,7 @@ import numpy as np
 
 from sottovoce.experiments.report.figures.cast import RELATIVE, Cast
 from sottovoce.experiments.report.figures.figured import Figured, sheet
-from sottovoce.experiments.report.naming import counted, plain, slug
+from sottovoce.experiments.report.naming import counted, last_part, slug
 from sottovoce.experiments.results import Results, grouped
 from sottovoce.types import Float64Array
 
@@ -63,7 +63,7 @@ def _neighbours(spaces: Mapping[str, Mapping[int, Float64Array]]) -> Figured:
             plot,
             {f"{at} %": (ranks, cuts[:, number]) for number, at in enumerate(PERCENTILES)},
             looks={f"{at} %": look(number) for number, at in enumerate(PERCENTILES)},
-            title=plain(space),
+            title=last_part(space),
             x="k, the rank of the neighbour",
             y="Euclidean distance",
             log_x=True,
@@ -74,8 +74,8 @@ def _neighbours(spaces: Mapping[str, Mapping[int, Float64Array]]) -> Figured:
         plot.set_ylim(bottom=0)
         half = cuts[:, PERCENTILES.index(50)]
         middle.append(
-            f"{plain(space)}: half of the words have their nearest neighbour within {half[0]:.2f}, "
-            f"and neighbour {ranks[-1]} within {half[-1]:.2f}"
+            f"{last_part(space)}: half of the words have their nearest neighbour within "
+            f"{half[0]:.2f}, and neighbour {ranks[-1]} within {half[-1]:.2f}"
         )
     legend_below(figure, plots)
     words = max(len(values) for by_rank in spaces.values() for values in by_rank.values())
@@ -119,7 +119,7 @@ def _relatives(
     )
     return Figured(
         name=slug("relatives", word, space),
-        title=f"The relatives of '{word}': {plain(space)}",
+        title=f"The relatives of '{word}': {last_part(space)}",
         caption=f"The word is in the middle; another word is as far from it as the vectors are "
         f"apart, in the direction of the angle between them (degrees). {said}. Words between the "
         "middle and its relatives are what a safe box leaves out together with them.",

@@ -13,7 +13,7 @@ from sottovoce.experiments.report.figures.cast import Cast
 from sottovoce.experiments.report.figures.figured import Figured, sheet
 from sottovoce.experiments.report.figures.over_epsilon import draw_lines
 from sottovoce.experiments.report.figures.points import Line
-from sottovoce.experiments.report.naming import counted, plain, slug
+from sottovoce.experiments.report.naming import counted, last_part, slug
 from sottovoce.experiments.results import Results, Setting, grouped
 from sottovoce.statistics import mean_over_seeds
 
@@ -83,7 +83,7 @@ def _figure(cast: Cast, scores: list[Scored]) -> Figured:
     items = max(each.items for each in scores)
     return Figured(
         name=slug("task", measure, task),
-        title=f"{measure} against epsilon: {plain(task)}",
+        title=f"{measure} against epsilon: {last_part(task)}",
         caption=f"What a model gets right that learnt from, or is asked with, obfuscated texts: "
         f"means over {counted(items, 'test item')} with 95 % intervals. The dashed line is the "
         "same model on clean texts, the dotted one a model that looks at nothing: a score there "
