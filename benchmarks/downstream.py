@@ -40,8 +40,8 @@ from sottovoce.evaluation.downstream.data import chosen_rows
 from sottovoce.evaluation.downstream.figure import BASELINES, downstream_figure, without_epsilon
 from sottovoce.mechanisms import Mechanism
 from sottovoce.paths import cache_folder
+from sottovoce.plotting import save_figure
 from sottovoce.pools import Pool
-from sottovoce.privacy.figures import save_figure
 
 EPSILONS = {
     "cmp": (10, 15, 20, 50),

@@ -17,6 +17,9 @@ SearchRelease: TypeAlias = Literal["once", "independent", "remembered"]
 UnknownPolicy: TypeAlias = Literal["uniform", "drop", "error", "keep"]
 """What becomes of a word that the space lacks."""
 
+Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
+"""Files of data that can be sanitized."""
+
 Pooling: TypeAlias = Literal["union", "rrf", "combsum"]
 """How the answers to several queries become one list."""
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)

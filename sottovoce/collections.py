@@ -5,18 +5,19 @@ Files are read a line at a time; errors name files and lines, never their conten
 
 from __future__ import annotations
 
-import gzip
-import json
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.errors import SottovoceError, UsageError, need
+from sottovoce.files import json_objects, read_lines
 
-_DEMO = Path(__file__).parent / "demo"
-_FROM_PACKAGE = "ir_datasets:"
+DEMO = "demo"
+"""The collection, and the log, that come with sottovoce."""
+FROM_PACKAGE = "ir_datasets:"
+"""How the names of collections of the package ir_datasets begin."""
+_DEMO_FOLDER = Path(__file__).parent / "demo"
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,27 +48,27 @@ class Collection:
         return f"Collection({self.name}, {len(self.documents)} documents)"
 
 
-def load_collection(name: str | Path = "demo") -> Collection:
+def load_collection(name: str | Path = DEMO) -> Collection:
     """The demo collection that comes with sottovoce, a folder, or ``ir_datasets:ID``.
 
     A folder holds corpus.jsonl and perhaps queries.jsonl and qrels.txt, each perhaps gzipped.
     """
-    if str(name).startswith(_FROM_PACKAGE):
-        return _from_package(str(name).removeprefix(_FROM_PACKAGE))
+    if str(name).startswith(FROM_PACKAGE):
+        return _from_package(str(name).removeprefix(FROM_PACKAGE))
     folder = _folder(name)
     queries, judgments = _asked(folder)
     return Collection(
-        name=str(name) if name == "demo" else folder.name,
+        name=str(name) if name == DEMO else folder.name,
         documents=tuple(read_corpus(folder)),
         queries=queries,
         judgments=judgments,
     )
 
 
-def load_judged_queries(name: str | Path = "demo") -> dict[str, str]:
+def load_judged_queries(name: str | Path = DEMO) -> dict[str, str]:
     """The queries of a collection that have judgments, by id; its documents are not read."""
-    if str(name).startswith(_FROM_PACKAGE):
-        dataset = _package(str(name).removeprefix(_FROM_PACKAGE))
+    if str(name).startswith(FROM_PACKAGE):
+        dataset = _package(str(name).removeprefix(FROM_PACKAGE))
         queries, judgments = _package_queries(dataset), _package_judgments(dataset)
     else:
         queries, judgments = _asked(_folder(name))
@@ -75,7 +76,7 @@ def load_judged_queries(name: str | Path = "demo") -> dict[str, str]:
 
 
 def _folder(name: str | Path) -> Path:
-    folder = _DEMO if name == "demo" else Path(name).expanduser()
+    folder = _DEMO_FOLDER if name == DEMO else Path(name).expanduser()
     if not folder.is_dir():
         raise UsageError(
             f"no collection '{name}': use demo, a folder with corpus.jsonl in it, or ir_datasets:ID"
@@ -94,13 +95,12 @@ def _asked(folder: Path) -> tuple[dict[str, str], dict[str, dict[str, int]]]:
 
 def demo_log() -> list[str]:
     """Queries of all kinds, such as many people send: what an attacker would compare with."""
-    return [line for _, line in _lines(_DEMO / "log.txt")]
+    return [line for _, line in read_lines(_DEMO_FOLDER / "log.txt")]
 
 
 def read_queries(file: Path) -> Iterator[tuple[str, str]]:
     """Ids and texts from JSON lines with ``query_id`` and ``text``."""
-    for number, line in _lines(file):
-        fields = _fields(line, place := f"line {number} of {file}")
+    for place, fields in _objects(file):
         yield _string(fields, "query_id", place), _string(fields, "text", place)
 
 
@@ -110,11 +110,11 @@ def read_strings(source: Path | str) -> Iterator[str]:
     A file is text (a string a line), JSON lines with ``text``, or tab-separated values, of which
     the last column counts; each perhaps gzipped.
     """
-    if source == "demo":
+    if source == DEMO:
         return iter(demo_log())
     path = Path(source).expanduser()
-    if str(source).startswith(_FROM_PACKAGE):
-        return iter(_package_queries(_package(str(source).removeprefix(_FROM_PACKAGE))).values())
+    if str(source).startswith(FROM_PACKAGE):
+        return iter(_package_queries(_package(str(source).removeprefix(FROM_PACKAGE))).values())
     if path.is_dir():
         if (queries := _find(path, "queries.jsonl")) is None:
             raise UsageError(f"the folder {path} holds neither queries.jsonl nor queries.jsonl.gz")
@@ -126,17 +126,17 @@ def read_strings(source: Path | str) -> Iterator[str]:
         )
     kind = Path(path.name.removesuffix(".gz")).suffix
     if kind == ".jsonl":
-        places = ((line, f"line {number} of {path}") for number, line in _lines(path))
-        return (_string(_fields(line, place), "text", place) for line, place in places)
+        return (_string(fields, "text", place) for place, fields in _objects(path))
     if kind in (".txt", ".tsv"):
-        return (line.rpartition("\t")[2] if kind == ".tsv" else line for _, line in _lines(path))
+        lines = (line for _, line in read_lines(path))
+        return (line.rpartition("\t")[2] for line in lines) if kind == ".tsv" else lines
     raise UsageError(f"{path} is neither .txt, .jsonl nor .tsv (each perhaps with .gz): convert it")
 
 
 def read_judgments(file: Path) -> dict[str, dict[str, int]]:
     """Grades by query and document, from lines ``query 0 document grade`` (TREC)."""
     judgments: dict[str, dict[str, int]] = {}
-    for number, line in _lines(file):
+    for number, line in read_lines(file):
         try:
             query, _, document, grade = line.split()
             judgments.setdefault(query, {})[document] = int(grade)
@@ -150,13 +150,12 @@ def read_judgments(file: Path) -> dict[str, dict[str, int]]:
 
 def _package(name: str) -> Any:
     """A data set of the package ir_datasets."""
-    try:
-        import ir_datasets  # type: ignore[import-not-found,unused-ignore]
-    except ImportError:
-        raise UsageError(
-            "collections of ir_datasets need that package: pip install ir-datasets; it fetches "
-            "what you ask for from the network"
-        ) from None
+    ir_datasets = need(
+        "ir_datasets",
+        None,
+        "collections of ir_datasets need that package",
+        "; it fetches what you ask for from the network",
+    )
     try:
         return ir_datasets.load(name)
     except KeyError:
@@ -195,9 +194,9 @@ def read_corpus(path: Path | str) -> Iterator[Document]:
     file = _file(Path(path).expanduser())
     kind = Path(file.name.removesuffix(".gz")).suffix
     if kind == ".jsonl":
-        return (_document(line, f"line {n} of {file}") for n, line in _lines(file))
+        return (_document(fields, place) for place, fields in _objects(file))
     if kind == ".txt":
-        return (Document(str(n), "", line) for n, line in _lines(file))
+        return (Document(str(number), "", line) for number, line in read_lines(file))
     raise UsageError(f"{file} is neither .jsonl nor .txt (each perhaps with .gz): convert it first")
 
 
@@ -217,37 +216,14 @@ def _find(folder: Path, name: str) -> Path | None:
     return next((file for file in files if file.is_file()), None)
 
 
-def _lines(file: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a file that are not blank, stripped, with their numbers."""
-    number = 0
-    try:
-        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
-            for number, line in enumerate(stream, start=1):
-                if text := line.decode("utf-8-sig").strip():
-                    yield number, text
-    except UnicodeDecodeError:
-        raise SottovoceError(
-            f"line {number} of {file} is not UTF-8 text: convert the file first"
-        ) from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise SottovoceError(
-            f"cannot read {file} beyond line {number} ({type(error).__name__}): it may be "
-            "damaged or not be yours to read"
-        ) from None
+def _objects(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of a file of JSON lines, each with its place in words."""
+    lines, how = read_lines(file), "write one object a line"
+    for number, fields in json_objects(lines, str(file), how=how, error=SottovoceError):
+        yield f"line {number} of {file}", fields
 
 
-def _fields(line: str, place: str) -> dict[str, Any]:
-    try:
-        fields: Any = json.loads(line)
-    except (ValueError, RecursionError):
-        raise SottovoceError(f"{place} is not JSON: write one object a line") from None
-    if not isinstance(fields, dict):
-        raise SottovoceError(f"{place} is JSON but not an object: write one object a line")
-    return fields
-
-
-def _document(line: str, place: str) -> Document:
-    fields = _fields(line, place)
+def _document(fields: dict[str, Any], place: str) -> Document:
     return Document(
         doc_id=_string(fields, "doc_id", place),
         title=_string({"title": "", **fields}, "title", place),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 from collections.abc import Iterable
+from typing import Any
 
 
 class SottovoceError(Exception):
@@ -26,6 +28,31 @@ class PrivacyWarning(UserWarning):
     """Something is about to be weaker than people may think. Always shown."""
 
 
+def did_you_mean(word: str, options: Iterable[str], otherwise: str = "") -> str:
+    """The question to ask somebody who typed ``word``; ``otherwise`` if no option is near."""
+    near = closest(word, options)
+    return otherwise if near is None else f"did you mean '{near}'?"
+
+
 def closest(word: str, options: Iterable[str]) -> str | None:
     """The option that somebody who typed ``word`` most likely meant, if any is near."""
     return next(iter(difflib.get_close_matches(word, list(options), n=1, cutoff=0.5)), None)
+
+
+def need(package: str, extra: str | None, why: str = "", instead: str = "") -> Any:
+    """Import a package that not everybody has, or say how to install it.
+
+    extra
+        The extra of sottovoce that brings it; None: it is installed by its own name.
+    why
+        Who needs it, as in ``figures need matplotlib``.
+    instead
+        What else can be done, to be put behind the command.
+    """
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        top = package.partition(".")[0]
+        install = top.replace("_", "-") if extra is None else f"'sottovoce[{extra}]'"
+        why = why or f"this needs {top}"
+        raise SottovoceError(f"{why}: pip install {install}{instead}") from None

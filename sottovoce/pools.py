@@ -13,12 +13,12 @@ import numpy as np
 from sottovoce.collections import read_strings
 from sottovoce.encoders.base import Encoder
 from sottovoce.encoders.loading import load_encoder
-from sottovoce.encoders.store import Progress, corpus_vectors
+from sottovoce.encoders.store import corpus_vectors
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.spaces.nearest import Nearest
 from sottovoce.spaces.store import row_blocks
 from sottovoce.threads import single_threaded_blas
-from sottovoce.types import Float32Array, Float64Array, IntArray
+from sottovoce.types import Float32Array, Float64Array, IntArray, Progress
 
 
 class Pool:

@@ -16,3 +16,6 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with how much is done, and of how much."""
+
+UNKNOWN = -1
+"""The id of a word that a space does not know."""

@@ -132,7 +132,7 @@ def test_workers_give_the_same_as_one_process(run):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["obfuscate", "skin", "-m", "vikrey"], "did you mean vickrey-cmp?"),
+        (["obfuscate", "skin", "-m", "vikrey"], "did you mean 'vickrey-cmp'?"),
         (["obfuscate", "skin", "-e", "-3"], "positive"),
         (["obfuscate", "skin", "--set", "t"], "key=value"),
         (["obfuscate", "skin", "--set", "t=1"], "no such parameter: there are epsilon"),
@@ -143,8 +143,8 @@ def test_workers_give_the_same_as_one_process(run):
         (["obfuscate", "skin", "--unknown", "ignore"], "uniform"),
         (["obfuscate", "skin", "--seed", "-1"], "whole number"),
         (["obfuscate", "skin", "--output-vocabulary", "nice"], "nice"),
-        (["mechanisms", "cpm"], "did you mean cmp?"),
-        (["obfuscat"], "did you mean obfuscate?"),
+        (["mechanisms", "cpm"], "did you mean 'cmp'?"),
+        (["obfuscat"], "did you mean 'obfuscate'?"),
     ],
 )
 def test_wrong_use_exits_with_2_and_says_what_to_do(run, arguments, says):

@@ -73,7 +73,7 @@ def test_not_refuted_is_never_called_proved(run):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["cpm"], "did you mean cmp?"),
+        (["cpm"], "did you mean 'cmp'?"),
         (["cmp", "-e", "0"], "positive"),
         (["cmp", "--draws", "5"], "at least"),
         (["cmp", "--words", "1"], "at least"),

@@ -99,7 +99,7 @@ def test_all_problems_of_a_file_are_told_and_nothing_is_written(run, files):
     assert answer.returncode == 2
     assert "2 problems, nothing was run" in answer.stderr
     assert "there is no collection 'pears'" in answer.stderr
-    assert "did you mean santext?" in answer.stderr
+    assert "did you mean 'santext'?" in answer.stderr
     assert not (files / "wrong").exists()
 
 

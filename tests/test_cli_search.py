@@ -87,7 +87,7 @@ def test_other_engines_on_this_machine(run, engine):
         (["x", "--engine", "bm52"], 2, "did you mean"),
         (["x", "--collection", "nowhere"], 2, "use demo, a folder"),
         (["x", "--engine", "http:nowhere.toml"], 2, "cannot read the engine's file"),
-        (["x", "-m", "cnp"], 2, "did you mean cmp"),
+        (["x", "-m", "cnp"], 2, "did you mean 'cmp'"),
         (["x", "-m", "santext", "--release", "once"], 2, "use 'independent'"),
         (["x", "--rerank", "bm52"], 2, "bm25"),
         (["x", "-n", "0"], 2, "at least one variant"),

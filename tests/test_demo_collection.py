@@ -101,7 +101,7 @@ def test_what_is_not_there_is_said():
     try:
         import ir_datasets  # noqa: F401
     except ImportError:
-        with pytest.raises(UsageError, match="pip install ir-datasets"):
+        with pytest.raises(SottovoceError, match="pip install ir-datasets"):
             load_collection("ir_datasets:vaswani")
 
 

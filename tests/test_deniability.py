@@ -24,7 +24,6 @@ from sottovoce.privacy.deniability import (
     neighbour_distances,
     unproven,
 )
-from sottovoce.privacy.intervals import interval
 from sottovoce.privacy.sampling import Sampler, choose_words, neighbours, sample_words
 from sottovoce.spaces.space import OutputVocabulary
 from sottovoce.testing import toy_space
@@ -44,13 +43,6 @@ def test_santext_on_the_toy_space_has_the_known_values(toy):
     assert few.distinct == pytest.approx([expected], abs=1e-4)
     away = np.sqrt(((toy.vectors - toy.vectors[0]) ** 2).sum(axis=1))
     assert few.moved == pytest.approx([law @ away], abs=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("hits", "low", "high"), [(0, 0, 0.003682), (5, 0.001625, 0.011629), (30, 0.020330, 0.042551)]
-)
-def test_intervals_of_counted_shares_are_those_of_clopper_and_pearson(hits, low, high):
-    assert interval(hits, 1000) == (pytest.approx(low, abs=1e-6), pytest.approx(high, abs=1e-6))
 
 
 @given(chances, st.floats(0.001, 0.5), st.floats(0.001, 0.49))

@@ -14,8 +14,17 @@ from sottovoce.experiments.report.figures.over_epsilon import epsilon_axis
 from sottovoce.experiments.report.strongest import strongest
 from sottovoce.experiments.results import Results, Setting
 from sottovoce.experiments.tables import NO_PRIVACY
-from sottovoce.privacy.charts import heat_map, polar_scatter, radar
-from sottovoce.privacy.figures import COLOURS, legend_below, lines, new_figure, plane, save_figure
+from sottovoce.plotting import (
+    COLOURS,
+    heat_map,
+    legend_below,
+    lines,
+    new_figure,
+    plane,
+    polar_scatter,
+    radar,
+    save_figure,
+)
 
 SMALL = {
     "mechanisms": ("cmp", "wbb:k=2,n=15", "wbb:k=4,n=15"),

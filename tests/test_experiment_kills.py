@@ -27,7 +27,7 @@ from frail_workshop import FrailWorkshop, frail_plan
 from sottovoce.experiments.assembling import assemble
 from sottovoce.experiments.running import here, staged, work_through
 from sottovoce.experiments.store import Store
-from sottovoce.sanitizing import work
+from sottovoce import files
 
 steps = 0
 
@@ -68,7 +68,7 @@ while True:
     if not child:
         for name in ("open", "mkdir", "fsync", "replace", "unlink", "chmod"):
             setattr(os, name, around(getattr(os, name)))
-        work._write = torn
+        files.write_through = torn
         run(folder)
         os._exit(0)
     _, status = os.waitpid(child, 0)

@@ -145,7 +145,7 @@ WRONG = {
         ('rerankers = ["lihgt"]', "grid.rerankers, value 1: 'lihgt'"),
     ],
     'mechanisms = ["cmp"]': [
-        ('mechanisms = ["cmp", "vikrey-cmp"]', "value 2, spec: unknown mechanism: did you mean v"),
+        ('mechanisms = ["cmp", "vikrey-cmp"]', "value 2, spec: unknown mechanism: did you mean 'v"),
         ('mechanisms = ["cmp", "cmp"]', "grid.mechanisms, value 2: 'cmp' is there twice"),
         ('mechanisms = ["cmp", "cmp:"]', "value 2, spec: 'cmp:' is there twice"),
     ],

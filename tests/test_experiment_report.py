@@ -10,15 +10,15 @@ from experiment_folder import write_folder, write_table
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sottovoce.evaluation.downstream.scores import estimate
 from sottovoce.experiments.report.headline import front
 from sottovoce.experiments.report.quipu_table import quipu_scores
-from sottovoce.experiments.report.spread import bootstrap, shares
+from sottovoce.experiments.report.spread import shares
 from sottovoce.experiments.report.strongest import strongest
 from sottovoce.experiments.report.table import Number, Table
 from sottovoce.experiments.report.tables import sections
 from sottovoce.experiments.results import Results, Setting, curves
 from sottovoce.privacy.quipu import quipu
+from sottovoce.statistics import mean_over_seeds
 
 PLACE = {"collection": "demo", "engine": "bm25", "reranker": "light"}
 
@@ -113,21 +113,6 @@ def test_shares_of_queries_have_clopper_pearson_intervals(tables: dict[str, Tabl
     assert (cell.value, cell.interval) == (0.0, (0.0, pytest.approx(1 - 0.025 ** (1 / 12))))
 
 
-def test_bootstrap_covers_the_mean_and_leaves_no_width_of_zero() -> None:
-    rng = np.random.default_rng(0)
-    samples = rng.random((400, 60)) ** 2
-    low, high = bootstrap(samples)
-    covered = ((low <= 1 / 3) & (high >= 1 / 3)).mean()
-    assert 0.9 < covered < 0.99
-    low, high = bootstrap(np.zeros((1, 30)))
-    assert (low[0], high[0]) == (0, pytest.approx(0.1))
-    gaps = samples.copy()
-    gaps[:, :30] = np.nan
-    narrow = bootstrap(samples)
-    wide = bootstrap(gaps)
-    assert (wide[1] - wide[0]).mean() > 1.2 * (narrow[1] - narrow[0]).mean()
-
-
 def test_the_strongest_attack_is_the_one_with_the_greatest_mean(results: Results) -> None:
     found = strongest(results, "demo")
     measures = ("words[mode]", "words[centroid]", "lazy[light]")
@@ -205,7 +190,7 @@ def test_words_and_tasks_are_summed_up(results: Results, tables: dict[str, Table
         )
         for seed in (0, 1)
     }
-    value, interval = estimate([np.arange(40)] * 2, list(rights.values()), (0, 1))
+    value, interval = mean_over_seeds([np.arange(40)] * 2, list(rights.values()), (0, 1))
     cell = row_of(tables["task-sentiment-accuracy"], "tfidf", "cmp", "both")["ε = 10"]
     assert (cell.value, cell.interval) == (pytest.approx(value), pytest.approx(interval))
     assert row_of(tables["task-sentiment-accuracy"], "majority")["no ε"].value < 0.6

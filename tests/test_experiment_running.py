@@ -167,7 +167,7 @@ def test_a_run_that_is_gone_is_made_again(tmp_path):
 
 def test_what_a_killed_process_left_is_cleared_away(tmp_path):
     run(tmp_path, frail_plan("a"))
-    for name in ("cells/.x.parquet.growing", "runs/.run-x", ".results.csv.growing"):
+    for name in ("cells/.x.parquet.growing", "runs/.x.run.growing", ".results.csv.growing"):
         (tmp_path / name).write_bytes(b"half")
     run(tmp_path, frail_plan("a"))
     assert not left_over(tmp_path)

@@ -25,7 +25,7 @@ from sottovoce.experiments.running import run_experiment
 from sottovoce.experiments.summary import last_summary, remember, summarise
 from sottovoce.mechanisms import parse
 from sottovoce.paths import experiments_folder
-from sottovoce.privacy.intervals import interval
+from sottovoce.statistics import clopper_pearson
 
 DEPTH = 100
 FILE = """
@@ -158,7 +158,7 @@ def test_the_figures_are_those_of_the_tables(results):
     recall = results.values("pooled recall(rel=1)", **where)[setting]
     assert told["recall"]["value"] == pytest.approx(sum(recall.values()) / 65)
     lazy = results.values("lazy[light]", collection="demo")[setting]
-    low, high = interval(sum(lazy.values()), 65)
+    low, high = clopper_pearson(sum(lazy.values()), 65)
     assert told["lazy"]["by"] == "light"
     assert told["lazy"]["low"] == pytest.approx(float(low))
     assert told["lazy"]["high"] == pytest.approx(float(high))

@@ -244,9 +244,9 @@ def test_specs_parse_back(toy, spec):
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
-        ("vikrey", "did you mean vickrey-cmp"),
+        ("vikrey", "did you mean 'vickrey-cmp'"),
         ("zzz", "there are .*cmp, .*custext"),
-        ("cmp:epsilom=3", "did you mean epsilon"),
+        ("cmp:epsilom=3", "did you mean 'epsilon'"),
         ("cmp:epsilon", "key=value"),
         ("cmp:epsilon=ten", "must be a number"),
         ("cmp:epsilon=__import__('os')", "must be a number"),

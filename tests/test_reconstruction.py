@@ -11,7 +11,6 @@ from numpy.random import PCG64, Generator
 from sottovoce import Obfuscator, mechanism
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
-from sottovoce.privacy.intervals import interval
 from sottovoce.privacy.reconstruction import (
     ATTACKS,
     Recovery,
@@ -22,6 +21,7 @@ from sottovoce.privacy.reconstruction import (
 )
 from sottovoce.privacy.releases import Released, read_releases
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
+from sottovoce.statistics import clopper_pearson
 
 
 def words_released(mech: WordMechanism, ids, n: int, seed: int = 3) -> list[Released]:
@@ -180,7 +180,7 @@ def test_santext_is_read_off_twenty_draws(
     ids = Generator(PCG64(1)).choice(default_space.size, 200, replace=False)
     mech = mechanism("santext", space=default_space, epsilon=epsilon)
     found = reconstruct(words_released(mech, ids, 20), mech, attacks=["likelihood"], counts=[20])
-    low, high = interval(round(200 * share(found, "likelihood", 20)), 200, 0.99)
+    low, high = clopper_pearson(round(200 * share(found, "likelihood", 20)), 200, 0.99)
     assert low - 0.03 <= known <= high + 0.03
 
 
@@ -220,7 +220,7 @@ def test_the_headline_is_the_strongest_attack_and_no_bound() -> None:
     assert strongest([weak, absent, strong, bound]) is strong
     assert strongest([absent, bound]) is None
     low, high = strong.word_interval
-    assert (low, high) == tuple(map(float, interval(4, 10)))
+    assert (low, high) == tuple(map(float, clopper_pearson(4, 10)))
     assert strong.to_dict()["word_share"] == 0.4
 
 

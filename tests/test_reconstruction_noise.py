@@ -9,13 +9,13 @@ from numpy.random import PCG64, Generator
 from sottovoce import Obfuscator, mechanism
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.mechanisms.noise import NoiseMechanism
-from sottovoce.privacy.intervals import interval
 from sottovoce.privacy.reconstruction import Recovery, reconstruct, strongest
 from sottovoce.privacy.reconstruction.sampled import responsibilities
 from sottovoce.privacy.reconstruction.truncation import truncated
 from sottovoce.privacy.releases import Released
 from sottovoce.randomness import Draws
 from sottovoce.spaces.space import WordSpace
+from sottovoce.statistics import clopper_pearson
 
 
 def released(mech: WordMechanism, n: int, release: str, words: int = 120) -> list[Released]:
@@ -36,8 +36,8 @@ def test_one_noisy_point_gives_away_no_more_than_it_can(small_space: WordSpace, 
     mech = mechanism(spec, space=small_space, epsilon=6.0)
     found = by_name(reconstruct(released(mech, 10, "once"), mech, release="once", rng=1), 10)
     cell, ceiling = found["cell"], found["ceiling"]
-    low, _ = interval(cell.words_right, cell.words, 0.999)
-    _, high = interval(ceiling.words_right, ceiling.words, 0.999)
+    low, _ = clopper_pearson(cell.words_right, cell.words, 0.999)
+    _, high = clopper_pearson(ceiling.words_right, ceiling.words, 0.999)
     assert low <= high
     # It reads most of what there is to read, where mode and centroid read little.
     assert cell.words_right > 0.4 * ceiling.words_right / ceiling.words * cell.words
@@ -55,7 +55,7 @@ def test_the_ceiling_is_how_often_a_word_is_nearest_to_its_noisy_point(
     assert found.bound
     ids = np.array([small_space.id(word) for each in releases for word in each.text.split()])
     back = cmp.sample(ids, 10, Generator(PCG64(2))) == ids
-    low, high = interval(found.words_right, found.words, 0.999)
+    low, high = clopper_pearson(found.words_right, found.words, 0.999)
     assert low - 0.02 <= back.mean() <= high + 0.02
 
 

@@ -66,6 +66,7 @@ from pathlib import Path
 import sottovoce.sanitizing.parquet_rows as parquet_rows
 import sottovoce.sanitizing.text_rows as text_rows
 import sottovoce.sanitizing.work as work
+from sottovoce import files
 from sottovoce import UsageError, mechanism
 from sottovoce.obfuscation import Obfuscator
 from sottovoce.sanitizing import Sanitizer, open_source, sanitize_file
@@ -116,7 +117,7 @@ while True:
     if not child:
         for name in ("open", "mkdir", "fsync", "replace", "unlink", "rmdir", "chmod"):
             setattr(os, name, around(getattr(os, name)))
-        work._write = torn(work._write)
+        files.write_through = work.write_through = torn(files.write_through)
         run(out)
         os._exit(0)
     _, status = os.waitpid(child, 0)

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sottovoce.errors import SpaceError, UsageError
-from sottovoce.spaces.space import UNKNOWN, OutputVocabulary, WordSpace
+from sottovoce.spaces.space import OutputVocabulary, WordSpace
 from sottovoce.spaces.store import DuplicateWordError, SpaceWriter, hash_table, word_hashes
+from sottovoce.types import UNKNOWN
 
 WORDS = ["zebra", "Ångström", "中文", "a b", "naïve", "👩‍🔬", "x" * 300]
 VECTORS = np.random.default_rng(1).standard_normal((len(WORDS), 4)).astype(np.float32)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import TextPipeline
 from sottovoce.text.comparing import comparable, visible
-from sottovoce.text.resolve import UNKNOWN, resolve
+from sottovoce.text.resolve import resolve
+from sottovoce.types import UNKNOWN
 
 
 def space_of(*words: str) -> WordSpace:

@@ -9,8 +9,8 @@ from threading import Lock
 from typing import Any
 
 from sottovoce.errors import SottovoceError
+from sottovoce.files import write_whole
 from sottovoce.paths import data_folder
-from sottovoce.sanitizing.work import write_whole
 
 MOST = 500
 

@@ -12,7 +12,7 @@ import sys
 from sottovoce.app.measured import PACKAGED
 from sottovoce.experiments.results import Results
 from sottovoce.experiments.summary import summarise
-from sottovoce.sanitizing.work import write_whole
+from sottovoce.files import write_whole
 
 
 def main(folder: str) -> None:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from sottovoce.app.settings import Settings
 from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.files import write_whole
 from sottovoce.paths import data_folder
-from sottovoce.sanitizing.work import write_whole
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

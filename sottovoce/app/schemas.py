@@ -7,8 +7,9 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sottovoce.app.voices import Voice
+from sottovoce.choices import Release
+from sottovoce.search.boundary import LONGEST_QUERY
 
-LONGEST_QUERY = 2_000
 LONGEST_TEXT = 10_000
 MOST_VARIANTS = 100
 MOST_CHARACTERS = 200_000
@@ -38,7 +39,6 @@ Epsilon = Annotated[
     Field(ge=1e-4, le=1e5, allow_inf_nan=False, description="Budget for each word and release."),
 ]
 Variants = Annotated[int, Field(ge=1, le=MOST_VARIANTS, description="Variants of the text.")]
-Release = Literal["independent", "once"]
 SearchRelease = Literal["independent", "once", "remembered"]
 ParameterName = Annotated[str, Field(min_length=1, max_length=40)]
 ParameterValue = (

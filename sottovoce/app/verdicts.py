@@ -17,9 +17,9 @@ from sottovoce import __version__
 from sottovoce.app.describing import VERDICTS
 from sottovoce.app.settings import Settings
 from sottovoce.app.state import Workbench
+from sottovoce.files import write_whole
 from sottovoce.mechanisms.registry import names
 from sottovoce.privacy.audit import Audit, audit
-from sottovoce.sanitizing.work import write_whole
 
 SEED = 1
 

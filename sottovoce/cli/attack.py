@@ -84,11 +84,12 @@ def attack(
 
       sottovoce attack theirs.csv --log log.tsv -m cmp:epsilon=10 --figure risk.svg
     """
-    from sottovoce.privacy.figures import check_figure_path
+    from sottovoce.plotting import check_figure_path
     from sottovoce.privacy.inference import attacker_encoders
     from sottovoce.privacy.query_log import QueryLog, read_log
+    from sottovoce.privacy.reconstruction.run import COUNTS
     from sottovoce.privacy.releases import read_releases
-    from sottovoce.privacy.risk import COUNTS, assess
+    from sottovoce.privacy.risk import assess
 
     if figure is not None:
         check_figure_path(figure)
@@ -264,7 +265,7 @@ def _range(ends: tuple[float, float] | None) -> str:
 
 
 def _draw(report: RiskReport, path: Path) -> None:
-    from sottovoce.privacy.figures import lines, new_figure, save_figure
+    from sottovoce.plotting import lines, new_figure, save_figure
 
     shown, plots = new_figure(columns=2 if report.inferences else 1)
     names = dict.fromkeys(each.attack for each in report.attacks)
@@ -291,7 +292,7 @@ def _draw(report: RiskReport, path: Path) -> None:
 
 
 def _draw_inference(report: RiskReport, plot: Any) -> None:
-    from sottovoce.privacy.figures import lines
+    from sottovoce.plotting import lines
 
     curves, bands = {}, {}
     for encoder in dict.fromkeys(each.encoder for _, each in report.inferences):

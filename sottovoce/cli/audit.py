@@ -79,8 +79,8 @@ def audit(
       sottovoce audit santext -e 2 --json --fail
     """
     from sottovoce.cli.building import build_mechanism, parsed_settings
+    from sottovoce.plotting import check_figure_path
     from sottovoce.privacy.audit import audit as run
-    from sottovoce.privacy.figures import check_figure_path
 
     if figure is not None:
         check_figure_path(figure)
@@ -137,8 +137,8 @@ def _draw(found: Audit, path: Path) -> None:
     import numpy as np
 
     from sottovoce.errors import SottovoceError
-    from sottovoce.privacy.figures import COLOURS as HUES
-    from sottovoce.privacy.figures import new_figure, save_figure
+    from sottovoce.plotting import COLOURS as HUES
+    from sottovoce.plotting import new_figure, save_figure
 
     drawn = [each for each in found.findings if each.points is not None]
     if not drawn:

@@ -63,9 +63,9 @@ def deniability(
 
       sottovoce deniability vickrey-cmp -e 12.5 --figure deniability.png
     """
+    from sottovoce.plotting import check_figure_path, save_figure
     from sottovoce.privacy.deniability import check_eta, neighbour_distances
     from sottovoce.privacy.deniability import deniability as measure
-    from sottovoce.privacy.figures import check_figure_path, save_figure
 
     check_eta(eta)
     if figure is not None:
@@ -215,8 +215,8 @@ def _neighbours(near: dict[int, Float64Array]) -> Any:
 
 def draw(found: list[Deniability], near: dict[int, Float64Array]) -> Figure:
     """Histograms of N_w and S_w (figures 2 to 4 of the paper), and neighbours (figure 1)."""
+    from sottovoce.plotting import histogram, lines, new_figure
     from sottovoce.privacy.deniability import PERCENTILES, summary
-    from sottovoce.privacy.figures import histogram, lines, new_figure
 
     figure, (back, stand_ins, distances) = new_figure(1, 3, width=4.5, height=3.5)
     by_epsilon = {f"epsilon {each.mechanism.epsilon:g}": each for each in found}

@@ -7,7 +7,7 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
-from sottovoce.errors import closest
+from sottovoce.errors import did_you_mean
 
 
 def _redact(error: Exception, typed: list[str]) -> None:
@@ -43,7 +43,6 @@ class DiscreetGroup(TyperGroup):
         """Find the command, or say which ones there are."""
         known = self.list_commands(ctx)
         if args and args[0] not in known:
-            near = closest(args[0], known)
-            hint = f"did you mean {near}?" if near else f"there are {', '.join(known)}."
+            hint = did_you_mean(args[0], known, f"there are {', '.join(known)}.")
             ctx.fail(f"no such command: {hint} A text goes behind 'sottovoce obfuscate'.")
         return super().resolve_command(ctx, args)

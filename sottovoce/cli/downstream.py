@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -130,7 +129,7 @@ def _epsilons(given: list[str] | None) -> list[float]:
 def _check_outputs(csv_file: Path | None, figure: Path | None) -> None:
     """Before the long work, not after it."""
     if figure is not None:
-        from sottovoce.privacy.figures import check_figure_path
+        from sottovoce.plotting import check_figure_path
 
         check_figure_path(figure)
     if csv_file is not None and (csv_file.is_dir() or not csv_file.parent.is_dir()):
@@ -174,24 +173,25 @@ def _space(name: str | None, models: Sequence[str]) -> Any:
 def _write(scores: Sequence[Score], csv_file: Path | None, figure: Path | None) -> None:
     if figure is not None:
         from sottovoce.evaluation.downstream.figure import downstream_figure
-        from sottovoce.privacy.figures import save_figure
+        from sottovoce.plotting import save_figure
 
         save_figure(downstream_figure(scores), figure)
     if csv_file is None:
         return
+    from sottovoce.files import whole_file
+
     rows = [each.to_dict() for each in scores]
-    part = csv_file.with_name(f".{csv_file.name}.{os.getpid()}.part")
     try:
-        with part.open("w", encoding="utf-8", newline="") as out:
+        with (
+            whole_file(csv_file) as part,
+            part.open("w", encoding="utf-8", newline="") as out,
+        ):
             writer = csv.DictWriter(out, list(rows[0]))
             writer.writeheader()
             for row in rows:
                 writer.writerow({**row, "by_seed": " ".join(f"{v:.6g}" for v in row["by_seed"])})
-        part.replace(csv_file)
     except OSError as error:
         raise SottovoceError(f"the CSV file cannot be written ({type(error).__name__})") from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _print(scores: Sequence[Score], task: Task) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sottovoce.choices import Release
 from sottovoce.errors import UsageError
 
 if TYPE_CHECKING:
     from sottovoce.mechanisms import Mechanism
     from sottovoce.privacy.membership import MembershipReport, Outcome
-
-Release = Literal["independent", "once"]
 
 
 def membership(
@@ -71,7 +70,7 @@ def membership(
     if values and mechanism is None:
         raise UsageError("an epsilon belongs to a mechanism: give one with -m, as in -m cmp")
     if figure is not None:
-        from sottovoce.privacy.figures import check_figure_path
+        from sottovoce.plotting import check_figure_path
 
         if mechanism is None:
             raise UsageError("a figure shows AUC against epsilon: give -m and -e")
@@ -100,7 +99,7 @@ def membership(
             progress=progress,
         )
     if figure is not None:
-        from sottovoce.privacy.figures import save_figure
+        from sottovoce.plotting import save_figure
         from sottovoce.privacy.membership.figure import auc_figure
 
         save_figure(auc_figure(report), figure)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Output = Literal["text", "jsonl"]
 
 MOSTLY = 0.5
+"""Beyond this share of words that came back unchanged, people are warned."""
 
 
 @grouped

@@ -56,9 +56,9 @@ def quipu(
 
       sottovoce quipu measured.csv --json
     """
+    from sottovoce.plotting import check_figure_path, save_figure
     from sottovoce.privacy import quipu as scoring
     from sottovoce.privacy.curves import read_curves
-    from sottovoce.privacy.figures import check_figure_path, save_figure
 
     if figure is not None:
         check_figure_path(figure)
@@ -78,7 +78,7 @@ def quipu(
 def _describe(
     curves: list[Curve], scores: list[QuipuScore], best: float | None, samples: int, seed: int
 ) -> dict[str, Any]:
-    from sottovoce.privacy.intervals import LEVEL
+    from sottovoce.statistics import LEVEL
 
     resampled = any(score.interval for score in scores)
     return {
@@ -92,7 +92,7 @@ def _describe(
 
 
 def _draw(curves: list[Curve], best: float | None) -> Figure:
-    from sottovoce.privacy.figures import new_figure, plane
+    from sottovoce.plotting import new_figure, plane
 
     paths: dict[str, tuple[ArrayLike, ArrayLike]] = {each.system: each.means() for each in curves}
     if best is not None:

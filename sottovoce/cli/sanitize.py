@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from sottovoce.choices import Format, UnknownPolicy
+from sottovoce.cli.obfuscate import MOSTLY
 from sottovoce.cli.progress import progress_bar
-from sottovoce.errors import PrivacyWarning, UsageError
+from sottovoce.errors import PrivacyWarning, SottovoceError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,12 +20,9 @@ if TYPE_CHECKING:
     from sottovoce.sanitizing import Counts, Report, Sanitizer
     from sottovoce.sanitizing.pool import Engine
 
-Format = Literal["csv", "jsonl", "parquet"]
-Unknown = Literal["uniform", "drop", "error", "keep"]
 Where = Literal["local", "dask", "spark"]
 
 FROM_FILE = "file:"
-MOSTLY = 0.5
 
 
 def sanitize(
@@ -51,7 +50,7 @@ def sanitize(
     output_vocabulary: Annotated[
         str, typer.Option(help="Words that may be released: all, clean, dictionary, file:PATH …")
     ] = "all",
-    unknown: Annotated[Unknown, typer.Option(help="Words the space lacks.")] = "uniform",
+    unknown: Annotated[UnknownPolicy, typer.Option(help="Words the space lacks.")] = "uniform",
     protect: Annotated[
         str | None,
         typer.Option(
@@ -199,7 +198,7 @@ def _sanitizer(
     settings: list[str] | None,
     space: str | None,
     output_vocabulary: str,
-    unknown: Unknown,
+    unknown: UnknownPolicy,
     protect: str | None,
     keep: list[str] | None,
     deny: list[str] | None,
@@ -264,19 +263,20 @@ def _secret(linkable: bool, key_file: Path | None, seed: int | None) -> tuple[by
 
 def _words(entries: list[str] | None) -> frozenset[str]:
     """Words as typed, and those of files, one a line."""
+    from sottovoce.files import read_words
+
     words: set[str] = set()
     for entry in entries or ():
         if not entry.startswith(FROM_FILE):
             words.add(entry)
             continue
         try:
-            lines = Path(entry.removeprefix(FROM_FILE)).read_text("utf-8-sig").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
+            words |= read_words(entry.removeprefix(FROM_FILE))
+        except SottovoceError as error:
             raise UsageError(
-                f"a list of words cannot be read ({type(error).__name__}): give file:PATH of a "
-                "UTF-8 text file with one word a line"
+                f"a list of words cannot be read ({error}): give file:PATH of a UTF-8 text file "
+                "with one word a line"
             ) from None
-        words.update(filter(None, map(str.strip, lines)))
     return frozenset(words)
 
 

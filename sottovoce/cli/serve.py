@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.errors import UsageError, need
 
 
 def serve(
@@ -67,11 +67,8 @@ def serve(
 
       sottovoce serve --engine http:searxng.toml --port 0 --no-browser
     """
-    try:
-        import fastapi  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError:
-        raise SottovoceError("the local app needs an extra: pip install 'sottovoce[app]'") from None
+    for package in ("fastapi", "uvicorn"):
+        need(package, "app", "the local app needs an extra")
     from sottovoce.app.running import bind, run
     from sottovoce.app.service import create_app
     from sottovoce.app.settings import Settings

@@ -64,7 +64,7 @@ def similarity(
 
       sottovoce similarity released.jsonl -m jaccard --json --per-query
     """
-    from sottovoce.privacy.figures import check_figure_path, save_figure
+    from sottovoce.plotting import check_figure_path, save_figure
     from sottovoce.privacy.similarity import SimilarityMeter
 
     if figure is not None:
@@ -128,7 +128,7 @@ def _kind(row: Row) -> str:
 
 
 def _describe(rows: list[Row], per_query: bool) -> dict[str, Any]:
-    from sottovoce.privacy.intervals import LEVEL
+    from sottovoce.statistics import LEVEL
 
     return {
         "level": LEVEL,
@@ -138,7 +138,7 @@ def _describe(rows: list[Row], per_query: bool) -> dict[str, Any]:
 
 def _draw(rows: list[Row]) -> Figure:
     """Each measure against epsilon; where there is nothing to draw that from, its histogram."""
-    from sottovoce.privacy.figures import histogram, lines, new_figure
+    from sottovoce.plotting import histogram, lines, new_figure
 
     names = list(rows[0][1].values)
     figure, plots = new_figure(1, len(names), width=4.5, height=3.5)

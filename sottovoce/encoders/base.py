@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.errors import UsageError, need
 from sottovoce.spaces.scan import row_norms
 from sottovoce.types import Float32Array
+
+VECTORS_KEPT = 20_000
+"""Vectors of texts that are kept in memory, lest they be computed again: some 30 MB."""
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -66,12 +69,9 @@ def open_tokenizer(file: Path) -> Tokenizer:
     """Open a tokenizer that neither pads nor cuts."""
     # Its own threads gain nothing on short texts, and make it complain after a fork.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    try:
-        from tokenizers import Tokenizer
-    except ImportError:
-        raise SottovoceError(
-            "encoders need the package tokenizers: pip install tokenizers"
-        ) from None
+    need("tokenizers", None, "encoders need the package tokenizers")
+    from tokenizers import Tokenizer
+
     tokenizer = Tokenizer.from_file(str(file))
     tokenizer.no_padding()
     tokenizer.no_truncation()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sottovoce.encoders.base import readable, unit_rows
-from sottovoce.errors import SottovoceError, UsageError, closest
+from sottovoce.errors import SottovoceError, UsageError, did_you_mean, need
 from sottovoce.types import Float32Array
 
 if TYPE_CHECKING:
@@ -63,17 +63,21 @@ class SentenceTransformerEncoder:
 
 def _load(model: str) -> SentenceTransformer:
     folder = Path(model).expanduser()
+    # Before the import: the package reads them once.
+    os.environ.update(dict.fromkeys(OFFLINE, "1"))
     try:
-        # Before the import: the package reads them once.
-        os.environ.update(dict.fromkeys(OFFLINE, "1"))
-        from sentence_transformers import SentenceTransformer
-    except ImportError:
+        need(
+            "sentence_transformers",
+            "encoders",
+            "models of your own need an extra",
+            " (or use 'light' or 'strong')",
+        )
+    except SottovoceError:
         if not folder.is_dir():
             raise _unknown(model) from None
-        raise SottovoceError(
-            "models of your own need an extra: pip install 'sottovoce[encoders]' "
-            "(or use 'light' or 'strong')"
-        ) from None
+        raise
+    from sentence_transformers import SentenceTransformer
+
     try:
         return SentenceTransformer(str(folder) if folder.is_dir() else model, local_files_only=True)
     except Exception as error:
@@ -86,9 +90,8 @@ def _load(model: str) -> SentenceTransformer:
 
 
 def _unknown(model: str) -> UsageError:
-    near = closest(model, NAMES)
-    meant = f" (did you mean '{near}'?)" if near else ""
+    hint = did_you_mean(model, NAMES)
     return UsageError(
-        f"no such encoder on this machine{meant}: use {', '.join(NAMES)} or the folder of a "
-        "SentenceTransformer model"
+        f"no such encoder on this machine{hint and f' ({hint})'}: use {', '.join(NAMES)} or the "
+        "folder of a SentenceTransformer model"
     )

@@ -10,29 +10,21 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 from numpy.lib import format as npy
 
 from sottovoce.encoders.base import Encoder
+from sottovoce.files import GROWING, locked, move_file
 from sottovoce.paths import cache_folder
-from sottovoce.types import Float32Array
-
-if sys.platform != "win32":
-    import fcntl
+from sottovoce.types import Float32Array, Progress
 
 LAYOUT = 1
 """Raised when the same encoder and texts would give other vectors."""
 TEXTS_AT_A_TIME = 1024
-# Without a lock each process needs a file of its own, and does not go on with another's.
-GROWING = ".growing" if sys.platform != "win32" else f".{os.getpid()}.growing"
-
-Progress = Callable[[int, int], None]
-"""Called with the number of texts done, and of all."""
 
 
 def embeddings_folder() -> Path:
@@ -93,21 +85,11 @@ def _make(
 ) -> None:
     """Write the file, unless another process does; go on where a killed one stopped."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _alone(file.with_suffix(".lock")):
+    with locked(file.with_suffix(".lock"), wait=True, remove=True):
         if _opened(file, shape) is None:
             growing = file.with_suffix(GROWING)
             _grow(growing, shape, blocks)
-            growing.replace(file)
-
-
-@contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """Wait until no other process is inside; a process that dies is no longer inside."""
-    with lock.open("ab") as handle:
-        if sys.platform != "win32":
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    lock.unlink(missing_ok=True)
+            move_file(growing, file)
 
 
 def _grow(

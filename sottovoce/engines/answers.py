@@ -15,7 +15,7 @@ from typing import Any
 
 from sottovoce.engines.address import sendable
 from sottovoce.engines.base import EngineError, Hit
-from sottovoce.engines.documents import snippet
+from sottovoce.engines.documents import beginning
 
 LONGEST_WAIT = 30.0
 """An engine that asks to be left alone for longer, in seconds, is."""
@@ -138,7 +138,7 @@ def read_hits(host: str, rows: Any, fields: Fields, depth: int) -> list[Hit]:
             doc_id=known,
             score=_score(host, row, fields.score) if fields.score else 1 / (len(hits) + 1),
             title=plain_text(pick(row, fields.title)) if fields.title else "",
-            snippet=snippet(plain_text(pick(row, fields.snippet))) if fields.snippet else "",
+            snippet=beginning(plain_text(pick(row, fields.snippet))) if fields.snippet else "",
         )
     return list(hits.values())
 

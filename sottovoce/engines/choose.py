@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from sottovoce.collections import Document
 from sottovoce.engines.base import SearchEngine
-from sottovoce.errors import UsageError, closest
+from sottovoce.errors import UsageError, did_you_mean
 
 CHOICES = (
     *("bm25", "tfidf", "dense", "dense:ENCODER", "http:FILE.toml"),
@@ -77,6 +77,7 @@ def _unknown(kind: str) -> UsageError:
             "and write http:FILE.toml (docs/engines.md has examples)"
         )
     shape = next((choice for choice in CHOICES if choice.startswith(f"{kind}:")), None)
-    near = shape or closest(kind, _KINDS)
-    hint = f": did you mean '{near}'?" if near else f": use {', '.join(CHOICES)}"
-    return UsageError("unknown engine" + hint)
+    if shape:
+        return UsageError(f"unknown engine: did you mean '{shape}'?")
+    hint = did_you_mean(kind, _KINDS, f"use {', '.join(CHOICES)}")
+    return UsageError(f"unknown engine: {hint}")

@@ -8,13 +8,12 @@ import numpy as np
 
 from sottovoce.collections import Document
 from sottovoce.encoders import Encoder, corpus_vectors, load_encoder
-from sottovoce.encoders.store import Progress
 from sottovoce.engines.base import Hit
 from sottovoce.engines.documents import Documents
 from sottovoce.errors import UsageError
 from sottovoce.spaces.scan import FloatBound
 from sottovoce.threads import parallel_map
-from sottovoce.types import Float32Array, Float64Array, IntArray
+from sottovoce.types import Float32Array, Float64Array, IntArray, Progress
 
 SCORES_AT_A_TIME = 1 << 22
 """Float32 scores that a thread holds at once (16 MB)."""

@@ -60,7 +60,7 @@ class Documents:
     def hit(self, place: int, score: float) -> Hit:
         """The document at this place, as an engine answers it."""
         found = self._documents[place]
-        return Hit(found.doc_id, score, found.title, snippet(found.text))
+        return Hit(found.doc_id, score, found.title, beginning(found.text))
 
 
 def whole_text(document: Document) -> str:
@@ -68,7 +68,7 @@ def whole_text(document: Document) -> str:
     return f"{document.title}\n{document.text}".strip()
 
 
-def snippet(text: str) -> str:
+def beginning(text: str) -> str:
     """The beginning of a text, cut after a word where there is a blank to cut at."""
     if len(text) <= SNIPPET:
         return text

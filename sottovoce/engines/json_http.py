@@ -20,7 +20,7 @@ from sottovoce.engines.address import Address, check_search, courtesy, sendable
 from sottovoce.engines.answers import Fields, pick, read_hits
 from sottovoce.engines.base import EngineError, Hit
 from sottovoce.engines.transport import Transport
-from sottovoce.errors import UsageError, closest
+from sottovoce.errors import UsageError, did_you_mean
 from sottovoce.text.stems import words
 
 _PLACE = re.compile(r"\{(query|depth)\}")
@@ -123,11 +123,8 @@ def _check(said: Mapping[str, Any]) -> None:
     """Refuse a description with an error that says what to write."""
     for key in said:
         if key not in _KEYS:
-            near = closest(key, _KEYS)
-            raise UsageError(
-                "the engine's file has a key that is not known"
-                + (f": did you mean '{near}'?" if near else f": use {', '.join(_KEYS)}")
-            )
+            hint = did_you_mean(key, _KEYS, f"use {', '.join(_KEYS)}")
+            raise UsageError(f"the engine's file has a key that is not known: {hint}")
     for key in _NEEDED:
         if key not in said:
             raise UsageError(f"the engine's file lacks '{key}': see docs/engines.md")

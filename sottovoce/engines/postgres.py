@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from sottovoce.engines.address import Pace, check_search, courtesy, is_loopback, sendable
 from sottovoce.engines.answers import plain_text
 from sottovoce.engines.base import EngineError, Hit
-from sottovoce.engines.documents import SNIPPET, snippet
-from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.engines.documents import SNIPPET, beginning
+from sottovoce.errors import UsageError, need
 from sottovoce.text.stems import words
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Postgres:
                 self._statement, {"query": any_word, "depth": depth}
             ).fetchall()
         return [
-            Hit(str(doc_id), score, plain_text(title), snippet(plain_text(text)))
+            Hit(str(doc_id), score, plain_text(title), beginning(plain_text(text)))
             for doc_id, score, title, text in rows
         ]
 
@@ -148,12 +148,7 @@ def _connection(dsn: str) -> tuple[dict[str, Any], str | None]:
     A connection to another machine is encrypted and its certificate verified unless the DSN or
     the environment says otherwise.
     """
-    try:
-        import psycopg
-    except ImportError:
-        raise SottovoceError(
-            "this engine needs an extra: pip install 'sottovoce[postgres]'"
-        ) from None
+    psycopg = need("psycopg", "postgres", "this engine needs an extra")
     try:
         said = psycopg.conninfo.conninfo_to_dict(dsn)
     except psycopg.Error:

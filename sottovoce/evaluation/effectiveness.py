@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from types import ModuleType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.random import PCG64, Generator
 
-from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.errors import UsageError, need
+from sottovoce.statistics import FINE_SAMPLES, LEVEL, bootstrap_mean
 
 if TYPE_CHECKING:
     from ir_measures.measures import Measure
@@ -40,20 +39,10 @@ class Measured:
         return float(np.mean(list(self.values.values()))) if self.values else float("nan")
 
     def interval(
-        self, level: float = 0.95, samples: int = 10_000, seed: int = 0
+        self, level: float = LEVEL, samples: int = FINE_SAMPLES, seed: int = 0
     ) -> tuple[float, float]:
         """A bootstrap interval of the mean: what other queries of this kind might have given."""
-        if not 0 < level < 1:
-            raise UsageError(f"the level lies between 0 and 1, got {level}")
-        if samples < 1:
-            raise UsageError(f"a bootstrap needs at least 1 sample, got {samples}")
-        if not self.values:
-            return float("nan"), float("nan")
-        values = np.array(list(self.values.values()))
-        rng = Generator(PCG64(seed))
-        means = [values[rng.integers(len(values), size=len(values))].mean() for _ in range(samples)]
-        low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-        return float(low), float(high)
+        return bootstrap_mean(np.array(list(self.values.values())), level, samples, seed)
 
 
 def effectiveness(
@@ -136,11 +125,5 @@ def cutoff(measure: str) -> int | None:
     return None if found is None else int(found)
 
 
-def _ir_measures() -> ModuleType:
-    try:
-        import ir_measures
-    except ImportError:
-        raise SottovoceError(
-            "measuring effectiveness needs an extra: pip install 'sottovoce[evaluation]'"
-        ) from None
-    return ir_measures
+def _ir_measures() -> Any:
+    return need("ir_measures", "evaluation", "measuring effectiveness needs an extra")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.files import whole_file
 
 Run = Mapping[str, Mapping[str, float]]
 """Scores by query and document."""
@@ -17,19 +16,10 @@ def write_run(path: Path | str, run: Run, tag: str = "sottovoce") -> None:
     """Write a run, best documents first; ties keep their order. The file appears as a whole."""
     file = Path(path)
     try:
-        handle, aside = tempfile.mkstemp(prefix=".run-", dir=file.parent)
+        with whole_file(file) as part, part.open("w", encoding="utf-8") as out:
+            out.writelines(_lines(run, tag))
     except OSError as error:
         raise _cannot("write", file, error) from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.writelines(_lines(run, tag))
-        os.chmod(aside, 0o644)
-        os.replace(aside, file)
-    except BaseException as error:
-        os.unlink(aside)
-        if isinstance(error, OSError):
-            raise _cannot("write", file, error) from None
-        raise
 
 
 def _lines(run: Run, tag: str) -> Iterator[str]:

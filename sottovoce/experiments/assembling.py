@@ -12,7 +12,7 @@ from sottovoce.experiments.results import MANIFEST
 from sottovoce.experiments.store import Store, cannot_write
 from sottovoce.experiments.tables import FILES, make_table, need_arrow
 from sottovoce.experiments.work import Cell
-from sottovoce.sanitizing.work import move, settle
+from sottovoce.files import beside, move_file, settle_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,10 +36,10 @@ def assemble(store: Store, cells: Iterable[Cell]) -> None:
         for kind, own in by_table.items():
             for ending, write in (("parquet", _write_parquet), ("csv", _write_csv)):
                 file = store.folder / f"{FILES[kind]}.{ending}"
-                growing[file] = file.with_name(f".{file.name}.growing")
+                growing[file] = beside(file)
                 write(growing[file], _groups(kind, map(store.table, own)))
         for file in growing.values():
-            settle(file)
+            settle_file(file)
     except BaseException as error:
         for file in growing.values():
             file.unlink(missing_ok=True)
@@ -48,7 +48,7 @@ def assemble(store: Store, cells: Iterable[Cell]) -> None:
         raise
     (store.folder / MANIFEST).unlink(missing_ok=True)
     for whole, file in growing.items():
-        move(file, whole)
+        move_file(file, whole)
 
 
 def _write_parquet(file: Path, groups: Iterator[pa.Table]) -> None:

@@ -13,7 +13,7 @@ from sottovoce.encoders.base import files_hash
 from sottovoce.engines.documents import Documents
 from sottovoce.errors import UsageError
 from sottovoce.experiments.description import Texts
-from sottovoce.experiments.naming import plain
+from sottovoce.experiments.naming import without_path
 from sottovoce.experiments.shelf import Shelf
 from sottovoce.mechanisms import parse
 from sottovoce.mechanisms.build import RESOURCE_KINDS, Facts
@@ -41,14 +41,14 @@ class Contents:
 
     def _log(self, file: str) -> Facts:
         log = self.shelf.log(file)
-        return {"name": plain(file), "queries": len(log), "sha256": digest(log.queries)}
+        return {"name": without_path(file), "queries": len(log), "sha256": digest(log.queries)}
 
     def encoders(self, *names: str) -> dict[str, str]:
         """Fingerprints by the encoders' own names: what ``auto`` stands for shows here."""
         loaded = [load_encoder(name) for name in names]
         found: dict[str, str] = {}
         for encoder in loaded:
-            name = plain(encoder.name)
+            name = without_path(encoder.name)
             while found.get(name, encoder.fingerprint) != encoder.fingerprint:
                 name += "'"  # Another model in a folder of the same name.
             found[name] = encoder.fingerprint
@@ -71,7 +71,7 @@ class Contents:
         """The word space, and the words of it that may be released."""
         space = self.shelf.space(texts.space, texts.output_vocabulary)
         facts = RESOURCE_KINDS["space"].facts(space)
-        return {**facts, "output_vocabulary": plain(texts.output_vocabulary)}
+        return {**facts, "output_vocabulary": without_path(texts.output_vocabulary)}
 
 
 def digest(content: Any) -> str:
@@ -93,7 +93,7 @@ def reranker_encoder(name: str) -> list[str]:
 
 def _file(path: str) -> Facts:
     try:
-        return {"name": plain(path), "sha256": files_hash([Path(path)])}
+        return {"name": without_path(path), "sha256": files_hash([Path(path)])}
     except OSError:
         raise UsageError(
             "a file that the experiment names is missing or cannot be read: check the paths, on "

@@ -14,7 +14,7 @@ from sottovoce.experiments.contents import (
     reranker_encoder,
 )
 from sottovoce.experiments.jobs import Baseline, Deny, Draw, Job, Leak, Learn, Neighbours, Search
-from sottovoce.experiments.naming import plain
+from sottovoce.experiments.naming import without_path
 from sottovoce.mechanisms.build import Facts
 
 LAYOUT = 1
@@ -101,7 +101,7 @@ def _settings(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_settings(each) for each in value]
     if isinstance(value, str):
-        return plain(value)
+        return without_path(value)
     return float(value) if isinstance(value, int) else value
 
 

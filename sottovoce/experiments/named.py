@@ -12,11 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from sottovoce.collections import load_judged_queries
-from sottovoce.errors import SottovoceError, UsageError, closest
+from sottovoce.collections import DEMO, FROM_PACKAGE, load_judged_queries
+from sottovoce.errors import SottovoceError, UsageError, did_you_mean
 from sottovoce.experiments.problems import Section, said
 
-DEMO, FROM_PACKAGE, DATA = "demo", "ir_datasets:", "{data}"
+DATA = "{data}"
 LOCAL_ENGINES = ("bm25", "tfidf", "dense", "dense:ENCODER")
 REMOTE_ENGINES = ("http", "https", "opensearch", "postgres")
 DATA_VARIABLE = "SOTTOVOCE_DATA"
@@ -64,12 +64,11 @@ class Named:
             if not path:
                 return name
             if not os.path.isdir(path):
-                near = closest(name, [DEMO])
-                hint = f"did you mean '{near}'? " if near else ""
+                hint = did_you_mean(name, [DEMO])
                 section.problem(
                     key,
-                    f"there is no collection '{name}': {hint}Use demo, a folder with corpus.jsonl, "
-                    "queries.jsonl and qrels.txt, or ir_datasets:ID",
+                    f"there is no collection '{name}': {hint and f'{hint} '}Use demo, a folder "
+                    "with corpus.jsonl, queries.jsonl and qrels.txt, or ir_datasets:ID",
                     item,
                 )
                 return path
@@ -113,8 +112,7 @@ class Named:
                 item,
             )
         elif colon or name not in LOCAL_ENGINES:
-            near = closest(kind, LOCAL_ENGINES[:3])
-            hint = f"did you mean '{near}'?" if near else f"use {', '.join(LOCAL_ENGINES)}"
+            hint = did_you_mean(kind, LOCAL_ENGINES[:3], f"use {', '.join(LOCAL_ENGINES)}")
             section.problem(key, f"there is no engine '{name}': {hint}", item)
         return name
 

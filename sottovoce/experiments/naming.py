@@ -39,11 +39,11 @@ def without_paths(value: Any) -> Any:
         return {without_paths(name): without_paths(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [without_paths(each) for each in value]
-    return plain(value) if isinstance(value, str) else value
+    return without_path(value) if isinstance(value, str) else value
 
 
-def plain(name: str) -> str:
-    """A name as tables show it: of a path the last part alone, whoever's machine it was on."""
+def without_path(name: str) -> str:
+    """A name as tables show it: of an absolute path, also behind ``file:``, the last part."""
     kind, colon, rest = name.partition(":")
     if colon and Path(rest).is_absolute() and not rest.startswith("//"):  # No URL.
         return f"{kind}:{Path(rest).name}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from sottovoce.errors import SottovoceError, UsageError, closest
+from sottovoce.errors import SottovoceError, UsageError, did_you_mean
 
 
 class ExperimentError(UsageError):
@@ -184,8 +184,7 @@ class Section:
 def meant(word: str, options: Iterable[str]) -> str:
     """The end of a message about an unknown word: the likeliest one, or all there are."""
     known = list(options)
-    near = closest(word, known)
-    return f": did you mean '{near}'?" if near else f": there are {', '.join(known)}"
+    return ": " + did_you_mean(word, known, f"there are {', '.join(known)}")
 
 
 def said(error: Exception) -> str:

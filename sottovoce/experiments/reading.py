@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sottovoce.choices import POOLINGS
+from sottovoce.collections import DEMO
 from sottovoce.errors import SottovoceError
 from sottovoce.evaluation.downstream.models import MODELS
 from sottovoce.evaluation.effectiveness import cutoff, effectiveness
@@ -21,14 +22,8 @@ from sottovoce.experiments.description import (
     Utility,
 )
 from sottovoce.experiments.expectations import read_expectations
-from sottovoce.experiments.named import (
-    DEMO,
-    Named,
-    collection_name,
-    each_of,
-    missing_extra,
-)
-from sottovoce.experiments.naming import plain
+from sottovoce.experiments.named import Named, collection_name, each_of, missing_extra
+from sottovoce.experiments.naming import without_path
 from sottovoce.experiments.problems import ExperimentError, Problems, Section
 from sottovoce.experiments.selection import unmeasured
 from sottovoce.experiments.steps.learning import task_name
@@ -217,10 +212,10 @@ def _check_whole(top: Section, grid: Section, experiment: Experiment) -> None:
         grid.problem("engines", problem)
     named_twice = {
         ("grid", "collections"): [collection_name(each) for each in experiment.collections],
-        ("grid", "engines"): [plain(each) for each in experiment.engines],
-        ("grid", "rerankers"): [plain(each) for each in experiment.rerankers],
+        ("grid", "engines"): [without_path(each) for each in experiment.engines],
+        ("grid", "rerankers"): [without_path(each) for each in experiment.rerankers],
         ("privacy", "inference_encoders"): [
-            plain(each) for each in experiment.privacy.inference_encoders
+            without_path(each) for each in experiment.privacy.inference_encoders
         ],
     }
     for (section, key), names in named_twice.items():

@@ -20,12 +20,10 @@ from sottovoce.experiments.results import MANIFEST, Results
 from sottovoce.experiments.store import Store, cannot_write
 from sottovoce.experiments.tables import need_arrow
 from sottovoce.experiments.work import Answer, Cell, Engine, Maker, Works, attempt, product_of
-from sottovoce.sanitizing.work import write_whole
+from sottovoce.files import write_whole
+from sottovoce.types import Progress
 
 EXPERIMENT = "experiment.toml"
-
-Progress = Callable[[int, int], None]
-"""Called with the cells done, earlier ones included, and all."""
 
 
 @dataclass(frozen=True)

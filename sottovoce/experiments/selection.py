@@ -10,7 +10,7 @@ from sottovoce.evaluation.downstream.ranking import MEASURES as RANKING
 from sottovoce.experiments.description import Expected, ExpectedOrder, Experiment, System
 from sottovoce.experiments.expectations import Value
 from sottovoce.experiments.named import collection_name, encoder_name
-from sottovoce.experiments.naming import plain
+from sottovoce.experiments.naming import without_path
 from sottovoce.experiments.plan import word_by_word
 from sottovoce.experiments.report.strongest import STRONGEST
 from sottovoce.experiments.steps.learning import task_name
@@ -130,8 +130,8 @@ def _of_words(experiment: Experiment) -> Iterator[Rows]:
 
 def _searched(experiment: Experiment) -> Rows:
     return {
-        "engine": {plain(each) for each in experiment.engines},
-        "reranker": {plain(each) for each in experiment.rerankers},
+        "engine": {without_path(each) for each in experiment.engines},
+        "reranker": {without_path(each) for each in experiment.rerankers},
     }
 
 
@@ -149,7 +149,7 @@ def _measures_of_privacy(experiment: Experiment) -> set[Value]:
     encoders = map(encoder_name, privacy.inference_encoders if privacy.log is not None else ())
     return {
         *privacy.similarity,
-        *(f"{risk}[{plain(encoder)}]" for encoder in encoders for risk in RISKS),
+        *(f"{risk}[{without_path(encoder)}]" for encoder in encoders for risk in RISKS),
         *(f"{share}[{attack}]" for attack in privacy.attacks for share in RECOVERED),
     }
 

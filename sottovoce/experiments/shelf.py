@@ -8,14 +8,13 @@ from typing import Any, cast
 
 from sottovoce.collections import Collection, load_collection, read_strings
 from sottovoce.encoders import Encoder
-from sottovoce.encoders.store import Progress
 from sottovoce.engines.base import LocalEngine
 from sottovoce.engines.choose import choose_engine
 from sottovoce.errors import UsageError
 from sottovoce.evaluation.downstream.data import Task, read_task
 from sottovoce.evaluation.private import judged
 from sottovoce.experiments.description import Texts
-from sottovoce.experiments.naming import plain
+from sottovoce.experiments.naming import without_path
 from sottovoce.mechanisms import Mechanism
 from sottovoce.mechanisms.build import build, load_resource
 from sottovoce.pools import Pool
@@ -23,7 +22,7 @@ from sottovoce.privacy.query_log import QueryLog, read_log
 from sottovoce.privacy.sampling import sample_words
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import TextPipeline
-from sottovoce.types import Float32Array, IntArray
+from sottovoce.types import Float32Array, IntArray, Progress
 
 MECHANISMS_KEPT = 8
 TASKS_KEPT = 2
@@ -84,7 +83,7 @@ def _space(name: str | None, output_vocabulary: str) -> WordSpace:
 
 
 def _pool(source: str, encoder: str) -> Pool:
-    return Pool(read_strings(source), encoder, name=plain(source), source=source)
+    return Pool(read_strings(source), encoder, name=without_path(source), source=source)
 
 
 class _Log(QueryLog):

@@ -11,14 +11,13 @@ import io
 import json
 import os
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.errors import SottovoceError
 from sottovoce.evaluation.trec import Run, write_run
 from sottovoce.experiments.jobs import Baseline, Draw
 from sottovoce.experiments.naming import kind_of, parts_of
@@ -26,13 +25,10 @@ from sottovoce.experiments.product import Product
 from sottovoce.experiments.tables import SCHEMAS, need_arrow
 from sottovoce.experiments.versions import versions
 from sottovoce.experiments.work import Cell
-from sottovoce.sanitizing.work import settle, write_whole
+from sottovoce.files import GROWING, locked, write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-if sys.platform != "win32":
-    import fcntl
 
 VARIANTS, CELLS, RUNS = "variants", "cells", "runs"
 LOCK = ".lock"
@@ -109,35 +105,23 @@ class Store:
         name = run_name(cell)
         file = self.folder / RUNS / f"{name}.run"
         write_run(file, run, tag=name)
-        settle(file)
         return file.name
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Make the folder, keep other processes out, and clear away what a killed one left."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with lock(self.folder / LOCK, wait=False):
+        busy = (
+            "another process is running an experiment in this folder: wait for it, or choose "
+            "another folder"
+        )
+        with locked(self.folder / LOCK, wait=False, busy=busy):
             for name in ("", VARIANTS, CELLS, RUNS):
                 part = self.folder / name
                 part.mkdir(exist_ok=True)
-                for left in (*part.glob(".*.growing"), *part.glob(".run-*")):
-                    left.unlink()
+                for unfinished in part.glob(f".*{GROWING}"):
+                    unfinished.unlink()
             yield
-
-
-@contextmanager
-def lock(file: Path, *, wait: bool) -> Iterator[None]:
-    """Hold a lock that other processes respect; it goes with the process."""
-    with file.open("ab") as handle:
-        if sys.platform != "win32":
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            except BlockingIOError:
-                raise UsageError(
-                    "another process is running an experiment in this folder: wait for it, or "
-                    "choose another folder"
-                ) from None
-        yield
 
 
 def run_name(cell: Cell) -> str:

@@ -16,10 +16,9 @@ from sottovoce.encoders import load_encoder
 from sottovoce.experiments.report.spread import estimates
 from sottovoce.experiments.report.strongest import measures_like
 from sottovoce.experiments.results import Results, Setting
-from sottovoce.experiments.store import lock
 from sottovoce.experiments.tables import NO_PRIVACY, PRIVATE, SAME_DEPTH
+from sottovoce.files import locked, write_whole
 from sottovoce.paths import experiments_folder
-from sottovoce.sanitizing.work import write_whole
 
 UTILITY = "nDCG@10"
 PLACE = ("fingerprint", "engine", "reranker", "depth")
@@ -48,7 +47,7 @@ def remember(summaries: Iterable[dict[str, Any]]) -> None:
     for summary in summaries:
         fingerprint = summary["fingerprint"]
         file = folder / f"{fingerprint[:LETTERS]}.json"
-        with lock(folder / ".lock", wait=True):
+        with locked(folder / ".lock", wait=True):
             others = [each for each in _kept(fingerprint) if _place(each) != _place(summary)]
             write_whole(file, json.dumps([*others, summary], indent=1).encode(), 0o600)
 

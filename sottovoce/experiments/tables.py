@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sottovoce.errors import SottovoceError
+from sottovoce.errors import need
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,10 +80,4 @@ def make_table(kind: str, rows: Iterable[Sequence[Any]]) -> pa.Table:
 
 def need_arrow() -> Any:
     """Pyarrow, or what to do about it."""
-    try:
-        import pyarrow
-    except ImportError:
-        raise SottovoceError(
-            "experiments need an extra: pip install 'sottovoce[experiments]'"
-        ) from None
-    return pyarrow
+    return need("pyarrow", "experiments", "experiments need an extra")

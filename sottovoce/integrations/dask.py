@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from sottovoce.errors import PrivacyWarning, SottovoceError
+from sottovoce.errors import PrivacyWarning, SottovoceError, need
 from sottovoce.integrations.jobs import Job, Rows, done
 from sottovoce.sanitizing.pool import Engine, Step, ahead, numbered
 from sottovoce.sanitizing.sanitizer import Sanitizer
@@ -132,12 +132,9 @@ def _local_cluster(distributed: Any, workers: int) -> Iterator[Any]:
 
 def load_distributed() -> Any:
     """The package, or what to do about it."""
-    try:
-        import cryptography  # noqa: F401 - the local cluster makes its certificates with it
-        import distributed
-    except ImportError:
-        raise SottovoceError("--on dask needs Dask: pip install 'sottovoce[dask]'") from None
-    return distributed
+    why = "--on dask needs Dask"
+    need("cryptography", "dask", why)  # The local cluster makes its certificates with it.
+    return need("distributed", "dask", why)
 
 
 def _warn_if_in_clear(address: str) -> None:

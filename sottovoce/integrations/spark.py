@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from sottovoce.errors import PrivacyWarning, SottovoceError, UsageError
+from sottovoce.errors import PrivacyWarning, SottovoceError, UsageError, need
 from sottovoce.integrations.jobs import Job, Rows, done
 from sottovoce.integrations.tables import in_runs
 from sottovoce.sanitizing.arrow import load_pyarrow
@@ -161,8 +161,4 @@ def _session(master: Any, workers: int) -> Iterator[Any]:
 
 
 def _load() -> Any:
-    try:
-        from pyspark import sql
-    except ImportError:
-        raise SottovoceError("--on spark needs PySpark: pip install 'sottovoce[spark]'") from None
-    return sql
+    return need("pyspark.sql", "spark", "--on spark needs PySpark")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.errors import SottovoceError, UsageError, need
 
 _NOT_NEEDED = ["parser", "senter", "attribute_ruler", "lemmatizer", "ner", "textcat"]
 
@@ -33,13 +33,8 @@ class SpacyTagger:
 def load_spacy(name: str) -> SpacyTagger:
     """Load ``spacy:MODEL``; nothing is downloaded."""
     model = name.partition(":")[2]
-    try:
-        spacy = import_module("spacy")
-    except ImportError:
-        raise SottovoceError(
-            "this tagger needs spaCy and an English model of it: pip install spacy (or use the "
-            "tagger 'pattern')"
-        ) from None
+    why = "this tagger needs spaCy and an English model of it"
+    spacy = need("spacy", None, why, " (or use the tagger 'pattern')")
     try:
         pipeline = spacy.load(model, exclude=_NOT_NEEDED)
     except OSError:

@@ -22,12 +22,12 @@ from sottovoce.language.tagging import Tagger, load_tagger
 from sottovoce.language.wordnet import Pos, Sense, WordNet
 from sottovoce.mechanisms.base import Rewriting, TextMechanism, parameter, require, resource
 from sottovoce.mechanisms.registry import register
-from sottovoce.text import UNKNOWN, PreparedText, TextPipeline
+from sottovoce.text import PreparedText, TextPipeline
 from sottovoce.text.comparing import comparable, folded_text
 from sottovoce.text.protection import NOUNS_AND_ADJECTIVES
 from sottovoce.text.stems import stems, words
 from sottovoce.text.tags import tagged
-from sottovoce.types import IntArray
+from sottovoce.types import UNKNOWN, IntArray
 
 CAVEATS = (
     "each word is replaced by synonyms and more general words of a public dictionary, without "

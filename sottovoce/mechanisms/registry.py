@@ -6,7 +6,7 @@ from dataclasses import Field
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from sottovoce.errors import UsageError, closest
+from sottovoce.errors import UsageError, did_you_mean
 from sottovoce.mechanisms.base import Mechanism, public_name
 
 Kind = TypeVar("Kind", bound=type[Mechanism])
@@ -73,8 +73,7 @@ def _known(key: str, known: dict[str, Field[Any]], name: str) -> str:
 
 
 def _suggestion(word: str, options: list[str]) -> str:
-    near = closest(word, options)
-    return f": did you mean {near}?" if near else f": there are {', '.join(options)}"
+    return ": " + did_you_mean(word, options, f"there are {', '.join(options)}")
 
 
 def _typed(name: str, parameter: Field[Any], hint: Any, value: Any) -> Any:

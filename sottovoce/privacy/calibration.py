@@ -24,7 +24,6 @@ from sottovoce.mechanisms.boxes import BoxMechanism
 from sottovoce.privacy.deniability import (
     DRAWS,
     Deniability,
-    Progress,
     deniability,
     has_law,
     laws,
@@ -33,7 +32,7 @@ from sottovoce.privacy.deniability import (
 from sottovoce.privacy.sampling import neighbours, sample_words
 from sottovoce.privacy.targets import DrawsJudge, Judge, LawJudge, Targets
 from sottovoce.randomness import as_seed, is_seeded
-from sottovoce.types import IntArray
+from sottovoce.types import IntArray, Progress
 
 FINENESS = 1.01
 """How close the search comes to an epsilon that fails."""

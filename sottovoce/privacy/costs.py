@@ -18,10 +18,9 @@ from sottovoce.obfuscation import Obfuscator
 from sottovoce.privacy.deniability import Deniability
 from sottovoce.privacy.sampling import neighbours
 from sottovoce.randomness import secure_generator
-from sottovoce.spaces.space import UNKNOWN
 from sottovoce.text.comparing import comparable
 from sottovoce.text.tokens import tokenise
-from sottovoce.types import BoolArray, Float64Array, IntArray
+from sottovoce.types import UNKNOWN, BoolArray, Float64Array, IntArray
 
 SENT, DEPTH = 20, 10
 """Queries sent for each true one, and documents taken from each answer, as in the demo."""

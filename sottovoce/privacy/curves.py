@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -12,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from sottovoce.errors import UsageError
-from sottovoce.privacy.releases import read_text
+from sottovoce.files import CsvTable, read_text
 from sottovoce.types import Float64Array
 
 COLUMNS = ("system", "parameter", "risk", "utility")
@@ -61,30 +59,19 @@ def read_curves(file: Path | str, descending: Collection[str] = ()) -> list[Curv
 
 def parse_curves(content: str, descending: Collection[str] = ()) -> list[Curve]:
     """The curves in the content of a file; see :func:`read_curves`."""
-    content = content.lstrip("\ufeff")
     if not content.strip():
         raise UsageError(f"the file of measurements is empty: {HOW}")
-    rows = csv.DictReader(io.StringIO(content, newline=""))
-    missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
-    if missing:
-        raise UsageError(f"the CSV file has no column {' and '.join(missing)}: {HOW}")
+    table = CsvTable(content, how=HOW)
+    table.require(*COLUMNS)
     systems: dict[str, list[_Row]] = {}
-    try:
-        for row in rows:
-            if None in row or None in row.values():
-                raise UsageError(
-                    f"the row that ends in line {rows.line_num} of the CSV file has another "
-                    "number of fields than the header"
-                )
-            systems.setdefault(row["system"], []).append(_row(row, rows.line_num))
-    except csv.Error:
-        raise UsageError(f"line {rows.line_num} of the CSV file cannot be read") from None
+    for line, row in table:
+        systems.setdefault(row["system"], []).append(_row(row, line))
     if not systems:
         raise UsageError(f"the CSV file has a header and no measurement: {HOW}")
     if any(name not in systems for name in descending):
         raise UsageError("a system that was said to be descending is not in the file")
-    by_query = "query" in (rows.fieldnames or ())
-    return [_curve(name, found, by_query, name in descending) for name, found in systems.items()]
+    by_query = "query" in table.header
+    return [_curve(name, rows, by_query, name in descending) for name, rows in systems.items()]
 
 
 def _row(row: dict[str, str], line: int) -> _Row:

@@ -8,22 +8,22 @@ what it can prove.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import ROWS_AT_A_TIME, Mechanism, WordMechanism
-from sottovoce.privacy.intervals import LEVEL, at_most, interval
 from sottovoce.privacy.sampling import NUMBERS_AT_ONCE, Sampler, neighbours, sample_words
 from sottovoce.randomness import Randomness, is_seeded
 from sottovoce.spaces.distances import Distances
 from sottovoce.spaces.space import WordSpace
+from sottovoce.statistics import LEVEL, at_most, clopper_pearson
 from sottovoce.threads import single_threaded_blas
-from sottovoce.types import Float64Array, IntArray
+from sottovoce.types import Float64Array, IntArray, Progress
 
 DRAWS = 1000
 """Draws for each word, as in the paper."""
@@ -32,8 +32,6 @@ RANKS = (1, 10, 100, 1000)
 """Neighbours whose distances are reported, as far as the space reaches."""
 PERCENTILES = (5, 50, 95)
 ROUNDING = 1e-12
-
-Progress: TypeAlias = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,7 +65,7 @@ class Deniability:
         """N_w of each word, with 95 % confidence for that word alone."""
         if self.exact:
             return self.unchanged, self.unchanged
-        return interval(self._returned, self.draws)
+        return clopper_pearson(self._returned, self.draws)
 
     @property
     def unchanged_bound(self) -> Float64Array:

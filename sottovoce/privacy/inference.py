@@ -27,16 +27,14 @@ from typing import Any
 import numpy as np
 
 from sottovoce.encoders import Encoder, load_encoder
-from sottovoce.encoders.store import Progress
 from sottovoce.errors import UsageError
-from sottovoce.evaluation.effectiveness import Measured
-from sottovoce.privacy.intervals import LEVEL, interval
 from sottovoce.privacy.query_log import NOT_THERE, QueryLog
 from sottovoce.privacy.releases import Released
 from sottovoce.spaces.scan import accumulated_error
+from sottovoce.statistics import LEVEL, bootstrap_mean, clopper_pearson
 from sottovoce.text.comparing import folded_text
 from sottovoce.threads import parallel_map
-from sottovoce.types import Float32Array, Float64Array, IntArray
+from sottovoce.types import Float32Array, Float64Array, IntArray, Progress
 
 TIE = 1e-6
 """Scores no farther apart are equal: encoders add up float32 numbers, in an order that depends on
@@ -151,13 +149,12 @@ class Inference:
 
     def _counted(self, measure: str, depth: int, chance: float) -> Risk:
         right = int((self.ranks <= depth).sum())
-        low, high = map(float, interval(right, len(self.queries)))
+        low, high = map(float, clopper_pearson(right, len(self.queries)))
         return Risk(measure, right / len(self.queries), low, high, "Clopper-Pearson", chance)
 
     def _averaged(self, measure: str, values: Float64Array, chance: float) -> Risk:
-        measured = Measured(measure, {str(at): float(each) for at, each in enumerate(values)})
-        low, high = measured.interval(LEVEL)
-        return Risk(measure, measured.mean, low, high, "bootstrap over queries", chance)
+        low, high = bootstrap_mean(values)
+        return Risk(measure, float(values.mean()), low, high, "bootstrap over queries", chance)
 
     def _rank_biased(self, measure: str, top: float) -> Risk:
         chance = top * (1 - PERSISTENCE**self.log) / (1 - PERSISTENCE) / self.log

@@ -6,21 +6,17 @@ not belong here (:func:`sottovoce.privacy.inference.infer` can put them beside t
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 
-from sottovoce.collections import demo_log
+from sottovoce.collections import DEMO, demo_log
 from sottovoce.encoders import Encoder, corpus_vectors
-from sottovoce.encoders.store import Progress
 from sottovoce.errors import UsageError
-from sottovoce.privacy.releases import read_text
+from sottovoce.files import CsvTable, json_lines, numbered_lines, read_text
 from sottovoce.text.comparing import folded_text
-from sottovoce.types import Float32Array, IntArray
+from sottovoce.types import Float32Array, IntArray, Progress
 
 COLUMNS = ("query", "text")
 HOW = (
@@ -64,16 +60,16 @@ def read_log(file: Path | str) -> list[str]:
     One query a line; or a table by a column ``query`` or ``text``: CSV (``.csv``), or lines with
     tabs, whose last column it is where no header names it; or JSON lines. Each perhaps gzipped.
     """
-    if str(file) == "demo":
+    if str(file) == DEMO:
         return demo_log()
-    content = read_text(file).removeprefix("\ufeff")
+    content = read_text(file)
     if Path(file).name.casefold().removesuffix(".gz").endswith(".csv"):
-        found = _from_csv(content)
+        read = _from_csv(content)
     elif content.lstrip()[:1] == "{":
-        found = _from_json(content)
+        read = _from_json(content)
     else:
-        found = _from_lines(content)
-    queries = [query for query in found if query.strip()]
+        read = _from_lines(content)
+    queries = [query for query in read if query.strip()]
     if not queries:
         raise UsageError(f"the log holds no query: {HOW}")
     return queries
@@ -96,35 +92,22 @@ def _from_lines(content: str) -> Iterator[str]:
 
 
 def _from_csv(content: str) -> Iterator[str]:
-    rows = csv.reader(io.StringIO(content, newline=""))
-    try:
-        header = next(rows, [])
-        column = _column(header)
-        if column is None:
-            raise UsageError(f"the CSV file has no column query or text: {HOW}")
-        for row in rows:
-            if row and len(row) != len(header):
-                raise UsageError(
-                    f"the row that ends in line {rows.line_num} of the log has another number of "
-                    "fields than the header: put queries with commas in quotes"
-                )
-            yield from row[column : column + 1]
-    except csv.Error:
-        raise UsageError(f"line {rows.line_num} of the log cannot be read as CSV") from None
+    quoting = "put queries with commas in quotes"
+    table = CsvTable(content, "the log", how=HOW, quoting=quoting, fold_header=True)
+    column = next((name for name in COLUMNS if name in table.header), None)
+    if column is None:
+        raise UsageError(f"the CSV file has no column query or text: {HOW}")
+    for _, row in table:
+        yield row[column]
 
 
 def _from_json(content: str) -> Iterator[str]:
-    for number, line in enumerate(content.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            raise UsageError(f"line {number} of the log is not JSON: {HOW}") from None
-        found = [row[name] for name in COLUMNS if name in row] if isinstance(row, dict) else []
-        if not (found and isinstance(found[0], str)):
+    for number, row in json_lines(numbered_lines(content), "the log", how=HOW):
+        fields = row if isinstance(row, dict) else {}
+        query = next((fields[name] for name in COLUMNS if name in fields), None)
+        if not isinstance(query, str):
             raise UsageError(f"line {number} of the log has no query (or text) that is a string")
-        yield found[0]
+        yield query
 
 
 def _column(header: list[str]) -> int | None:

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.random import PCG64, Generator
 from numpy.typing import ArrayLike
 
 from sottovoce.errors import UsageError
-from sottovoce.privacy.intervals import LEVEL
+from sottovoce.statistics import LEVEL, SAMPLES, percentiles, resamples
 from sottovoce.types import Float64Array
 
 Flag: TypeAlias = Literal["degenerate", "stable", "backtracks", "outside", "clipped"]
@@ -29,7 +28,6 @@ Interval: TypeAlias = tuple[float, float]
 
 SHORTEST_PATH = 0.05
 LARGEST_DIFFERENCE = 0.01
-SAMPLES = 2000
 NUMBERS_AT_A_TIME = 1 << 20
 
 MEANING: dict[Flag, str] = {
@@ -192,22 +190,15 @@ def _intervals(
 ) -> tuple[Interval, Interval | None]:
     """Score resampled queries, the same ones at every parameter."""
     queries = risk.shape[1]
-    rng = Generator(PCG64(seed))
-    share = np.full(queries, 1 / queries)
     scores, anchored = [], []
-    at_a_time = max(1, NUMBERS_AT_A_TIME // queries)
-    for start in range(0, samples, at_a_time):
-        drawn = rng.multinomial(queries, share, size=min(at_a_time, samples - start)) / queries
-        r, u = np.clip(risk @ drawn.T, 0, 1), np.clip(utility @ drawn.T, 0, 1)
+    for counts in resamples(queries, samples, seed, max(1, NUMBERS_AT_A_TIME // queries)):
+        weights = (counts / queries).T
+        r, u = np.clip(risk @ weights, 0, 1), np.clip(utility @ weights, 0, 1)
         scores.append(_area(r, u))
         if best is not None:
-            anchored.append(_area(*_anchored(r, u, best @ drawn.T)))
-    return _middle(scores, level), _middle(anchored, level) if anchored else None
-
-
-def _middle(scores: list[Float64Array], level: float) -> Interval:
-    low, high = np.quantile(np.concatenate(scores), [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+            anchored.append(_area(*_anchored(r, u, best @ weights)))
+    interval = percentiles(np.concatenate(scores), level)
+    return interval, percentiles(np.concatenate(anchored), level) if anchored else None
 
 
 def _or_none(value: float) -> float | None:

@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sottovoce.encoders import Encoder
-from sottovoce.encoders.store import Progress
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.privacy.inference import Inference, infer
 from sottovoce.privacy.query_log import QueryLog
 from sottovoce.privacy.reconstruction import Recovery, counted, reconstruct
+from sottovoce.privacy.reconstruction.run import COUNTS
 from sottovoce.privacy.releases import Released
 from sottovoce.randomness import Randomness, is_seeded
-from sottovoce.types import Float64Array
+from sottovoce.types import Float64Array, Progress
 
-COUNTS = (1, 5, 20, 50)
-"""How many variants of a text the attacker sees, as far as there are so many."""
 QUERY_INFERENCE = "query inference"
 
 Prior = Literal["uniform", "log"]

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.random import PCG64, Generator
 
 from sottovoce.errors import UsageError
+from sottovoce.files import read_words
 from sottovoce.mechanisms.base import WordMechanism
-from sottovoce.privacy.releases import read_text
 from sottovoce.randomness import Draws, Randomness, Streams, as_seed
 from sottovoce.spaces.distances import Distances
-from sottovoce.spaces.space import UNKNOWN, WordSpace
+from sottovoce.spaces.space import WordSpace
 from sottovoce.threads import parallel_map
-from sottovoce.types import Float64Array, IntArray
+from sottovoce.types import UNKNOWN, Float64Array, IntArray
 
 WORDS = 200
 """Words in a sample unless told otherwise."""
@@ -69,7 +69,7 @@ def choose_words(space: WordSpace, words: int | Path, seed: int = 0) -> tuple[In
     """A sample of so many words, or those of a file, one a line; and how many the space lacks."""
     if isinstance(words, int):
         return sample_words(space, words, seed), 0
-    listed = {line.strip() for line in read_text(words).removeprefix("\ufeff").splitlines()} - {""}
+    listed = read_words(words)
     if not listed:
         raise UsageError("the file of words is empty: write one word a line")
     ids = space.ids(sorted(listed))

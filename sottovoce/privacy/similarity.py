@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from sottovoce.encoders.base import VECTORS_KEPT
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.privacy.intervals import LEVEL
 from sottovoce.privacy.overlap import (
     Tokens,
     bleu,
@@ -25,20 +25,18 @@ from sottovoce.privacy.overlap import (
     nltk_is_here,
 )
 from sottovoce.privacy.releases import Released
-from sottovoce.types import Float32Array, Float64Array, IntArray
+from sottovoce.statistics import LEVEL, t_interval
+from sottovoce.types import Float32Array, Float64Array, IntArray, Progress
 
 if TYPE_CHECKING:
     from sottovoce.encoders import Encoder
 
 Measure: TypeAlias = Literal["jaccard", "bleu", "meteor", "semantic"]
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with the number of pairs done, and of all."""
 
 MEASURES: tuple[Measure, ...] = ("jaccard", "bleu", "meteor", "semantic")
 LOWEST: dict[Measure, float] = {"jaccard": 0.0, "bleu": 0.0, "meteor": 0.0, "semantic": -1.0}
 """The least value of each; the greatest is 1."""
 PAIRS_AT_A_TIME = 512
-VECTORS_KEPT = 20_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,14 +80,7 @@ class Similarity:
 
         There is none for a single query.
         """
-        from scipy.stats import t
-
-        values = self.values[measure]
-        if values.size < 2:
-            return None
-        reach = t.ppf((1 + level) / 2, values.size - 1) * values.std(ddof=1) / values.size**0.5
-        mean = values.mean()
-        return max(float(mean - reach), LOWEST[measure]), min(float(mean + reach), 1.0)
+        return t_interval(self.values[measure], (LOWEST[measure], 1.0), level)
 
     def to_dict(self, per_query: bool = False) -> dict[str, Any]:
         """Everything but the texts, for programs."""

@@ -25,8 +25,8 @@ from sottovoce.privacy.deniability import (
     laws,
     unproven,
 )
-from sottovoce.privacy.intervals import LEVEL, at_most
 from sottovoce.privacy.sampling import Sampler
+from sottovoce.statistics import LEVEL, at_most
 from sottovoce.threads import single_threaded_blas
 from sottovoce.types import IntArray
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.errors import UsageError, need
 
 if TYPE_CHECKING:
     import pyarrow
@@ -13,13 +13,7 @@ if TYPE_CHECKING:
 
 def load_pyarrow() -> Any:
     """Import pyarrow, or say what to install."""
-    try:
-        import pyarrow
-    except ImportError:
-        raise SottovoceError(
-            "Parquet and Arrow need pyarrow: pip install 'sottovoce[data]'"
-        ) from None
-    return pyarrow
+    return need("pyarrow", "data", "Parquet and Arrow need pyarrow")
 
 
 def place_of(schema: pyarrow.Schema, column: str) -> int:

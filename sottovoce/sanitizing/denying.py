@@ -12,9 +12,10 @@ import regex
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
-from sottovoce.text import UNKNOWN, PreparedText, TextPipeline, normalise, resolve, tokenise
+from sottovoce.text import PreparedText, TextPipeline, normalise, resolve, tokenise
 from sottovoce.text.comparing import comparable
 from sottovoce.text.resolve import spellings
+from sottovoce.types import UNKNOWN
 
 _LETTERS = regex.compile(r"\p{L}+").findall
 DENIED = -2

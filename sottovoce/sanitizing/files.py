@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -15,15 +15,14 @@ from typing import Any
 
 from sottovoce import __version__
 from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.files import move_file, settle_file, write_whole
 from sottovoce.sanitizing.formats import format_of, is_packed
 from sottovoce.sanitizing.pool import Engine, sanitize_blocks
 from sottovoce.sanitizing.report import Report
 from sottovoce.sanitizing.sanitizer import Sanitizer
 from sottovoce.sanitizing.sources import START, Source
-from sottovoce.sanitizing.work import AGAIN, State, Work, move, open_work, settle, write_whole
-
-Progress = Callable[[int, int], None]
-"""Called with the rows done, and all."""
+from sottovoce.sanitizing.work import AGAIN, State, Work, open_work
+from sottovoce.types import Progress
 
 
 def sanitize_file(
@@ -106,8 +105,8 @@ def _finish(source: Source, work: Work, out: Path, side: Path | None, report: Re
     """Give the output its name. Whoever is killed here does the rest of it again."""
     if work.output.exists():
         whole = source.finished(work.output)
-        settle(whole)
-        move(whole, out)
+        settle_file(whole)
+        move_file(whole, out)
         work.output.unlink(missing_ok=True)
     elif not out.exists():
         raise SottovoceError(f"the output of the earlier run is gone: {AGAIN}")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
+from sottovoce.choices import Format
 from sottovoce.errors import UsageError
 from sottovoce.sanitizing.csv_rows import CsvSource
 from sottovoce.sanitizing.json_rows import JsonSource
 from sottovoce.sanitizing.parquet_rows import ParquetSource
 from sottovoce.sanitizing.sources import Source
 
-Format = Literal["csv", "jsonl", "parquet"]
 ENDINGS: dict[str, Format] = {
     ".csv": "csv",
     ".tsv": "csv",

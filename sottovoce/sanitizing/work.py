@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,13 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.files import locked, write_through, write_whole
 from sottovoce.sanitizing.counts import Counts
 from sottovoce.sanitizing.sources import START, Mark
 
-if sys.platform != "win32":
-    import fcntl
-
-PLAN, JOURNAL, OUTPUT = "plan.json", "journal", "output"
+PLAN, JOURNAL, OUTPUT, LOCK = "plan.json", "journal", "output", "lock"
 AGAIN = "start anew with --overwrite"
 
 
@@ -117,7 +114,7 @@ class Work:
 
     def note(self, state: State) -> None:
         """Write down how far it is, for good."""
-        _write(self._journal, state.line())
+        write_through(self._journal, state.line())
         self.state = state
 
     def remove(self) -> None:
@@ -136,7 +133,7 @@ class Appender:
 
     def append(self, data: bytes, state: State) -> None:
         """Write a block, and then that it was written."""
-        _write(self.file, data)
+        write_through(self.file, data)
         self.work.note(state)
 
 
@@ -149,59 +146,17 @@ def open_work(out: Path, *, resume: bool, overwrite: bool) -> Iterator[Work]:
             "an earlier run on this output was stopped: go on with --resume, or " + AGAIN
         )
     folder.mkdir(mode=0o700, exist_ok=True)
-    with _private(folder / JOURNAL) as journal:
-        if sys.platform != "win32":
-            try:
-                fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UsageError("another process is writing this output: wait for it") from None
+    busy = "another process is writing this output: wait for it"
+    with (
+        locked(folder / LOCK, wait=False, busy=busy, private=True),
+        _private(folder / JOURNAL) as journal,
+    ):
         work = Work(folder, journal)
         try:
             yield work
         finally:
             if work.fresh and not work.state.rows:
                 work.remove()
-
-
-def write_whole(file: Path, data: bytes, mode: int = 0o666) -> None:
-    """Write a file so that it is there with all its content, or not at all."""
-    growing = file.with_name(f".{file.name}.growing")
-    try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-        with open(os.open(growing, flags, mode), "wb", buffering=0) as out:
-            _write(out, data)
-        move(growing, file)
-    except OSError:
-        growing.unlink(missing_ok=True)
-        raise
-
-
-def move(file: Path, to: Path) -> None:
-    """Give a file that is on disk its name."""
-    file.replace(to)
-    if sys.platform != "win32":
-        folder = os.open(to.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
-def settle(file: Path) -> None:
-    """Wait until a file is on disk, and give it the usual permissions."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    with file.open("rb") as handle:
-        os.fsync(handle.fileno())
-    file.chmod(0o666 & ~mask)
-
-
-def _write(file: FileIO, data: bytes) -> None:
-    """Write everything, and wait until it is on disk."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[file.write(rest) :]
-    os.fsync(file.fileno())
 
 
 def _private(file: Path) -> FileIO:

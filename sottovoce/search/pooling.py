@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sottovoce.choices import POOLINGS
 from sottovoce.engines.base import Hit
-from sottovoce.errors import UsageError, closest
+from sottovoce.errors import UsageError, did_you_mean
 
 RRF_K = 60
 
@@ -43,9 +43,10 @@ def pool(answers: Sequence[Sequence[Hit]], method: str = "union") -> list[Pooled
     then the earlier answer with that rank. Title and snippet are those of this best place.
     """
     if method not in POOLINGS:
-        near = closest(method, POOLINGS)
-        meant = f" (did you mean '{near}'?)" if near else ""
-        raise UsageError(f"no pooling method '{method}'{meant}: use {', '.join(POOLINGS)}")
+        hint = did_you_mean(method, POOLINGS)
+        raise UsageError(
+            f"no pooling method '{method}'{hint and f' ({hint})'}: use {', '.join(POOLINGS)}"
+        )
     places: dict[str, list[_Place]] = {}
     for number, answer in enumerate(answers):
         distinct: dict[str, Hit] = {}

@@ -12,14 +12,11 @@ import numpy as np
 
 from sottovoce.collections import Document
 from sottovoce.encoders import Encoder, corpus_vectors, load_encoder
-from sottovoce.encoders.store import Progress
+from sottovoce.encoders.base import VECTORS_KEPT
 from sottovoce.engines.bm25 import BM25
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.search.pooling import Pooled
-from sottovoce.types import Float32Array, Float64Array
-
-VECTORS_KEPT = 20_000
-"""Document vectors that a re-ranker keeps: some 30 MB."""
+from sottovoce.types import Float32Array, Float64Array, Progress
 
 
 class Ranked(NamedTuple):

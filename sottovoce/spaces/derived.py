@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
+from sottovoce.files import whole_file
 from sottovoce.types import IntArray
 
 
@@ -23,18 +22,7 @@ def remembered(folder: Path | None, name: str, size: int, make: Callable[[], Int
         if found.shape == (size,) and found.dtype.kind == "i":
             return found.astype(np.int64)
     made = make()
-    with suppress(OSError):  # A folder that cannot be written to is no reason to fail.
-        _write(file, made.astype(np.int32))
+    # A folder that cannot be written to is no reason to fail.
+    with suppress(OSError), whole_file(file) as part, part.open("wb") as out:
+        np.save(out, made.astype(np.int32))
     return made
-
-
-def _write(file: Path, array: np.ndarray[tuple[int, ...], np.dtype[np.int32]]) -> None:
-    handle, aside = tempfile.mkstemp(prefix=".", suffix=".npy", dir=file.parent)
-    try:
-        with os.fdopen(handle, "wb") as out:
-            np.save(out, array)
-        os.chmod(aside, 0o644)
-        os.replace(aside, file)
-    except BaseException:
-        os.unlink(aside)
-        raise

@@ -33,10 +33,7 @@ from sottovoce.spaces.text_formats import (
     read_word2vec,
 )
 from sottovoce.spaces.wink_json import read_wink_json
-from sottovoce.types import IntArray
-
-Progress = Callable[[int, int], None]
-"""Called with (bytes done, bytes in all)."""
+from sottovoce.types import IntArray, Progress
 
 MOST_MALFORMED = 1000
 MOST_MALFORMED_SHARE = 0.01

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from sottovoce.errors import SpaceError
+from sottovoce.files import move_folder
 
 Say = Callable[[str], None]
 """Called with a sentence about what is going on, for people."""
@@ -45,16 +46,10 @@ def room_to_write(folder: Path) -> Iterator[Path]:
 
 
 def move_into_place(made: Path, target: Path, aside: Path, intact: Callable[[], bool]) -> None:
-    """Rename; if another process was faster, its work will do, and a damaged one gives way."""
-    for attempt in range(5):
-        try:
-            made.rename(target)
-        except OSError as error:
-            reason = error.strerror
-        else:
-            return
-        if intact():
-            return
-        with suppress(OSError):
-            target.rename(aside / f"replaced-{attempt}")
-    raise SpaceError(f"could not write {target} ({reason}): is the folder yours to write?")
+    """Move the finished folder into place; keep an existing intact one, replace a damaged one."""
+    try:
+        move_folder(made, target, aside, keep=intact)
+    except OSError as error:
+        raise SpaceError(
+            f"could not write {target} ({error.strerror}): is the folder yours to write?"
+        ) from None

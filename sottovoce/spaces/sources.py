@@ -8,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from sottovoce.errors import SpaceError, UsageError, closest
+from sottovoce.errors import SpaceError, UsageError, did_you_mean
 from sottovoce.paths import spaces_folder
 from sottovoce.spaces import resources, store
-from sottovoce.spaces.formats import ImportReport, Progress, import_vectors
+from sottovoce.spaces.formats import ImportReport, import_vectors
 from sottovoce.spaces.installing import Listed, Say, move_into_place, room_to_write
 from sottovoce.spaces.packages import PackagedFile, download, take_out
 from sottovoce.spaces.space import WordSpace, open_cached
+from sottovoce.types import Progress
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
@@ -272,5 +273,5 @@ def disk_bytes(folder: Path) -> int:
 
 
 def _suggestion(name: str, known: list[str]) -> str:
-    near = closest(name, known)
-    return f" (did you mean '{near}'?)" if near else ""
+    hint = did_you_mean(name, known)
+    return hint and f" ({hint})"

@@ -16,9 +16,7 @@ from sottovoce.errors import SpaceError, UsageError
 from sottovoce.spaces import store
 from sottovoce.spaces.derived import remembered
 from sottovoce.spaces.nearest import Nearest
-from sottovoce.types import Float32Array, Float64Array, IntArray
-
-UNKNOWN = -1
+from sottovoce.types import UNKNOWN, Float32Array, Float64Array, IntArray
 
 
 @dataclass(frozen=True)

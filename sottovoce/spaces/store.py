@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,6 +27,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from sottovoce.errors import SpaceError
+from sottovoce.files import move_folder
 from sottovoce.types import Float32Array, FloatArray
 
 LAYOUT = 1
@@ -128,8 +128,10 @@ class SpaceWriter:
         self.size = 0
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         self._scratch = Path(tempfile.mkdtemp(prefix=".writing-", dir=self.folder.parent))
-        self._words = (self._scratch / WORDS).open("wb")
-        self._rows = (self._scratch / VECTORS).open("wb")
+        self._made = self._scratch / "space"
+        self._made.mkdir(mode=0o700)
+        self._words = (self._made / WORDS).open("wb")
+        self._rows = (self._made / VECTORS).open("wb")
         self._write_header()
         self._lengths: list[NDArray[np.int64]] = []
         self._hashes: list[NDArray[np.uint64]] = []
@@ -171,21 +173,21 @@ class SpaceWriter:
         self._words.close()
         self._rows.close()
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(self._lengths))])
-        np.save(self._scratch / OFFSETS, offsets)
-        words = (self._scratch / WORDS).read_bytes()
+        np.save(self._made / OFFSETS, offsets)
+        words = (self._made / WORDS).read_bytes()
         hashes = np.concatenate(self._hashes)
         self._refuse_duplicates(hashes, words, offsets)
-        np.save(self._scratch / TABLE, hash_table(hashes))
+        np.save(self._made / TABLE, hash_table(hashes))
         description = {
             "layout": LAYOUT,
             "name": self.name,
             "size": self.size,
             "dimension": self.dimension,
-            "sha256": content_hash(words, offsets, stored_blocks(self._scratch / VECTORS)),
+            "sha256": content_hash(words, offsets, stored_blocks(self._made / VECTORS)),
             "source": self.source,
         }
-        (self._scratch / DESCRIPTION).write_text(json.dumps(description, indent=2) + "\n")
-        self._move_into_place()
+        (self._made / DESCRIPTION).write_text(json.dumps(description, indent=2) + "\n")
+        move_folder(self._made, self.folder, aside=self._scratch)
         return self.folder
 
     @staticmethod
@@ -215,10 +217,3 @@ class SpaceWriter:
                 "shape": (self.size, self.dimension + 1),
             },
         )
-
-    def _move_into_place(self) -> None:
-        retired = self.folder.parent / f".retired-{os.getpid()}-{self.folder.name}"
-        if self.folder.exists():
-            self.folder.rename(retired)
-        self._scratch.rename(self.folder)
-        shutil.rmtree(retired, ignore_errors=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.errors import SottovoceError
+from sottovoce.errors import need
 from sottovoce.spaces.scan import (
     MANY_CANDIDATES,
     Candidates,
@@ -37,12 +37,7 @@ class TorchScan:
     """Blocks of float32 products on ``device``; only candidates travel back."""
 
     def __init__(self, operand: Float32Array, folded: bool, device: str = "cuda") -> None:
-        try:
-            import torch
-        except ImportError:
-            raise SottovoceError(
-                f"device '{device}' needs torch: pip install 'sottovoce[gpu]', or use device 'cpu'"
-            ) from None
+        torch = need("torch", "gpu", f"device '{device}' needs torch", ", or use device 'cpu'")
         self.torch = torch
         self.device = torch.device(device)
         self.operand = torch.from_numpy(np.array(operand)).to(self.device)

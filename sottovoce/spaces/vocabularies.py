@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.errors import SottovoceError, UsageError, need
+from sottovoce.files import read_words
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
 from sottovoce.types import IntArray
 
@@ -68,12 +69,9 @@ def _letters_and_marks(word: str) -> bool:
 def read_word_list(space: WordSpace, path: str) -> WordList:
     """Read a list of words to release, one a line, in UTF-8."""
     try:
-        lines = Path(path).expanduser().read_text(encoding="utf-8-sig").splitlines()
-    except OSError as error:
-        raise UsageError(f"cannot read the word list {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"the word list {path} is not UTF-8 text: convert it first") from None
-    listed = {word for line in lines if (word := line.strip())}
+        listed = read_words(Path(path).expanduser())
+    except SottovoceError as error:
+        raise UsageError(f"cannot read the word list {path}: {error}") from None
     ids = _those(space, listed.__contains__)
     return WordList(ids, missing=len(listed) - len(ids))
 
@@ -84,13 +82,8 @@ def _of_language(space: WordSpace, code: str) -> IntArray:
 
 
 def _dictionary(code: str) -> Collection[str]:
-    try:
-        from spellchecker import SpellChecker
-    except ImportError:
-        raise SottovoceError(
-            "this output vocabulary needs the dictionaries of an extra: "
-            "pip install 'sottovoce[languages]' (or choose 'clean')"
-        ) from None
+    why = "this output vocabulary needs the dictionaries of an extra"
+    SpellChecker = need("spellchecker", "languages", why, " (or choose 'clean')").SpellChecker
     languages = sorted(SpellChecker.languages())
     if code not in languages:
         raise UsageError(f"no dictionary for language '{code}': use one of {', '.join(languages)}")

@@ -4,10 +4,11 @@ from sottovoce.text.comparing import folded_text
 from sottovoce.text.pipeline import TextPipeline
 from sottovoce.text.prepared import Counts, PreparedText
 from sottovoce.text.protection import NOUNS_AND_ADJECTIVES
-from sottovoce.text.resolve import UNKNOWN, Lexicon, Part, resolve
+from sottovoce.text.resolve import Lexicon, Part, resolve
 from sottovoce.text.stopwords import FUNCTION_WORDS
 from sottovoce.text.tags import TaggedToken, tagged
 from sottovoce.text.tokens import Token, normalise, tokenise
+from sottovoce.types import UNKNOWN
 
 __all__ = [
     "FUNCTION_WORDS",

@@ -13,8 +13,9 @@ from typing import Literal, NamedTuple, TypeAlias
 from sottovoce.choices import UnknownPolicy
 from sottovoce.text.comparing import comparable, visible
 from sottovoce.text.protection import InClear
-from sottovoce.text.resolve import UNKNOWN, Lexicon, Part, resolve
+from sottovoce.text.resolve import Lexicon, Part, resolve
 from sottovoce.text.tokens import punctuation, spans
+from sottovoce.types import UNKNOWN
 
 Fate: TypeAlias = Literal["uniform", "dropped", "kept_unknown", "kept_listed", "kept_unprotected"]
 

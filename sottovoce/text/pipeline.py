@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from sottovoce.choices import UnknownPolicy
-from sottovoce.errors import PrivacyWarning, UnknownWordError, UsageError, closest
+from sottovoce.errors import PrivacyWarning, UnknownWordError, UsageError, did_you_mean
 from sottovoce.language.tagging import check_tagger, load_tagger
 from sottovoce.text.assembly import Assembly
 from sottovoce.text.comparing import comparable
@@ -167,6 +167,7 @@ def _as_text(option: str, value: object) -> str:
 def _check_choice(option: str, value: object, allowed: Sequence[str]) -> None:
     if value in allowed:
         return
-    near = closest(str(value).casefold(), allowed)
-    hint = f"did you mean {near!r}? " if near else ""
-    raise UsageError(f"{option} has no such choice; {hint}choose one of {', '.join(allowed)}")
+    hint = did_you_mean(str(value).casefold(), allowed)
+    raise UsageError(
+        f"{option} has no such choice; {hint and f'{hint} '}choose one of {', '.join(allowed)}"
+    )

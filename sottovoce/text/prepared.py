@@ -10,8 +10,7 @@ import numpy as np
 
 from sottovoce.errors import UsageError
 from sottovoce.text.case import restore_case
-from sottovoce.text.resolve import UNKNOWN
-from sottovoce.types import BoolArray, IntArray
+from sottovoce.types import UNKNOWN, BoolArray, IntArray
 
 
 @dataclass(frozen=True)

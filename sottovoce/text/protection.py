@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import regex
 
-from sottovoce.errors import UsageError, closest
+from sottovoce.errors import UsageError, did_you_mean
 from sottovoce.language.penn import PARTS_OF_SPEECH, TAGS
 from sottovoce.text.comparing import comparable
 from sottovoce.text.stopwords import FUNCTION_WORDS
@@ -57,12 +57,11 @@ def _tags(name: str) -> tuple[str, ...]:
         return PARTS_OF_SPEECH[name.casefold()]
     if name.upper() in TAGS:
         return (name.upper(),)
-    near = closest(name.casefold(), [*PROTECTIONS, *PARTS_OF_SPEECH])
-    hint = f"did you mean {near!r}? " if near else ""
+    hint = did_you_mean(name.casefold(), [*PROTECTIONS, *PARTS_OF_SPEECH])
     raise UsageError(
-        f"protect has a part that is no choice; {hint}choose {' or '.join(PROTECTIONS)}, or list "
-        f"parts of speech: {', '.join(PARTS_OF_SPEECH)}, or Penn Treebank tags such as "
-        f"{NOUNS_AND_ADJECTIVES}"
+        f"protect has a part that is no choice; {hint and f'{hint} '}choose "
+        f"{' or '.join(PROTECTIONS)}, or list parts of speech: {', '.join(PARTS_OF_SPEECH)}, or "
+        f"Penn Treebank tags such as {NOUNS_AND_ADJECTIVES}"
     )
 
 

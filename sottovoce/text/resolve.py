@@ -17,8 +17,8 @@ import regex
 
 from sottovoce.text.comparing import STRAIGHT_APOSTROPHES, visible
 from sottovoce.text.tokens import JOINERS
+from sottovoce.types import UNKNOWN
 
-UNKNOWN = -1
 LONGEST_WORD = 256
 """Longer tokens are unknown without being looked up."""
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.random import PCG64, Generator
 
-from sottovoce.errors import SottovoceError
+from sottovoce.errors import need
 from sottovoce.evaluation.downstream.models import Features, Labels, Predict
-from sottovoce.text import UNKNOWN, TextPipeline
-from sottovoce.types import IntArray
+from sottovoce.text import TextPipeline
+from sottovoce.types import UNKNOWN, IntArray
 
 if TYPE_CHECKING:
     from sottovoce.spaces.space import WordSpace
@@ -105,11 +105,5 @@ def _batches(features: Features, rng: Generator | None) -> Iterator[IntArray]:
 
 
 def _torch() -> Any:
-    try:
-        import torch
-    except ImportError:
-        raise SottovoceError(
-            "the model bilstm needs torch: pip install 'sottovoce[gpu]' (a build for the processor "
-            "alone is enough)"
-        ) from None
-    return torch
+    enough = " (a build for the processor alone is enough)"
+    return need("torch", "gpu", "the model bilstm needs torch", enough)

@@ -11,7 +11,7 @@ from numpy.random import PCG64, Generator
 from sottovoce.errors import UsageError
 from sottovoce.evaluation.downstream.data import LabelledTexts
 from sottovoce.evaluation.downstream.models import Classifier, Features, Labels, Predict, majority
-from sottovoce.evaluation.downstream.release import Progress, release
+from sottovoce.evaluation.downstream.release import Advance, release
 from sottovoce.evaluation.downstream.scores import MAJORITY, Outcome, Setting, Side, Sides
 from sottovoce.mechanisms.base import Mechanism
 from sottovoce.text import TextPipeline
@@ -83,7 +83,7 @@ class Classification:
         self,
         mechanism: Mechanism,
         seed: int,
-        progress: Progress | None = None,
+        progress: Advance | None = None,
         pipeline: TextPipeline | None = None,
     ) -> list[Outcome]:
         """The three cells of the 2 x 2 that one release of the data set gives, for each model."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +13,7 @@ from numpy.random import PCG64, Generator
 
 from sottovoce.collections import Collection
 from sottovoce.errors import UsageError
-from sottovoce.privacy.releases import read_text
+from sottovoce.files import CsvTable, json_objects, numbered_lines, read_text
 from sottovoce.types import BoolArray, IntArray
 
 HOW = (
@@ -112,7 +109,7 @@ def read_task(file: Path | str) -> Task:
 
     Its columns say which task it is; other columns are left alone.
     """
-    content = read_text(file).lstrip("\ufeff")
+    content = read_text(file)
     start = content.lstrip()[:1]
     if not start:
         raise UsageError(f"the file is empty: {HOW}")
@@ -181,15 +178,7 @@ def _label(row: Row) -> str:
 
 
 def _from_json(content: str) -> Iterator[Row]:
-    for number, line in enumerate(content.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            raise UsageError(f"line {number} of the file is not JSON: {HOW}") from None
-        if not isinstance(row, dict):
-            raise UsageError(f"line {number} of the file is JSON but not an object: {HOW}")
+    for number, row in json_objects(numbered_lines(content), how=HOW):
         yield f"line {number} of the file", dict(_strings(row))
 
 
@@ -201,23 +190,12 @@ def _strings(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _from_csv(content: str) -> Iterator[Row]:
-    rows = csv.reader(io.StringIO(content, newline=""))
-    try:
-        header = [name.strip().lower() for name in next(rows)]
-        missing = [name for name in ("text", "label") if name not in header]
-        if missing and not {"question", "answer", "label"} <= set(header):
-            raise UsageError(f"the CSV file has no column {' and '.join(missing)}: {HOW}")
-        for row in rows:
-            if row and len(row) != len(header):
-                raise UsageError(
-                    f"the row that ends in line {rows.line_num} of the CSV file has another number "
-                    "of fields than the header: put texts with commas in quotes"
-                )
-            if row:
-                place = f"the row that ends in line {rows.line_num} of the file"
-                yield place, dict(zip(header, row, strict=True))
-    except csv.Error:
-        raise UsageError(f"line {rows.line_num} of the CSV file cannot be read: {HOW}") from None
+    quoting = "put texts with commas in quotes"
+    table = CsvTable(content, how=HOW, quoting=quoting, fold_header=True)
+    if not {"question", "answer", "label"} <= set(table.header):
+        table.require("text", "label")
+    for line, row in table:
+        yield f"the row that ends in line {line} of the file", row
 
 
 def chosen_rows(count: int, size: int) -> list[int]:

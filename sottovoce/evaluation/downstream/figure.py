@@ -26,7 +26,7 @@ def without_epsilon(score: Score) -> str:
 
 def downstream_figure(scores: Sequence[Score]) -> Figure:
     """Every regime with something obfuscated, between the clean line and the baseline."""
-    from sottovoce.privacy.figures import new_figure
+    from sottovoce.plotting import new_figure
 
     curves = [each for each in scores if each.setting.epsilon is not None]
     if not curves:
@@ -56,7 +56,7 @@ def downstream_figure(scores: Sequence[Score]) -> Figure:
 
 
 def _draw(plot: Axes, scores: Sequence[Score], title: str, measure: str) -> None:
-    from sottovoce.privacy.figures import lines
+    from sottovoce.plotting import lines
 
     by_name: dict[str, list[Score]] = {}
     for each in sorted(scores, key=_epsilon):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sottovoce.encoders.base import Encoder
 from sottovoce.encoders.loading import load_encoder
-from sottovoce.errors import SottovoceError, UsageError, closest
+from sottovoce.errors import UsageError, did_you_mean, need
 from sottovoce.threads import single_threaded_blas
 from sottovoce.types import Float32Array
 
@@ -60,8 +60,7 @@ def load_model(
         from sottovoce.spaces.sources import resolve
 
         return BiLSTM(resolve(None) if space is None else space)
-    near = closest(name, MODELS)
-    hint = f"did you mean {near}?" if near else f"there are {', '.join(MODELS)}"
+    hint = did_you_mean(name, MODELS, f"there are {', '.join(MODELS)}")
     raise UsageError(f"no such model: {hint}")
 
 
@@ -143,9 +142,4 @@ def _logistic(seed: int) -> Any:
 
 def need_sklearn() -> None:
     """Say what to install where it is missing."""
-    try:
-        import sklearn  # noqa: F401
-    except ImportError:
-        raise SottovoceError(
-            "downstream tasks need scikit-learn: pip install 'sottovoce[lab]'"
-        ) from None
+    need("sklearn", "lab", "downstream tasks need scikit-learn")

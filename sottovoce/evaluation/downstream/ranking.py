@@ -14,7 +14,7 @@ from sottovoce.errors import UsageError
 from sottovoce.evaluation.downstream.classification import SIDES
 from sottovoce.evaluation.downstream.data import Questions
 from sottovoce.evaluation.downstream.models import encoded, need_sklearn
-from sottovoce.evaluation.downstream.release import Progress, release
+from sottovoce.evaluation.downstream.release import Advance, release
 from sottovoce.evaluation.downstream.scores import CHANCE, Outcome, Setting, Side, Sides
 from sottovoce.mechanisms.base import Mechanism
 from sottovoce.text import TextPipeline
@@ -101,7 +101,7 @@ class Ranking:
         self,
         mechanism: Mechanism,
         seed: int,
-        progress: Progress | None = None,
+        progress: Advance | None = None,
         pipeline: TextPipeline | None = None,
     ) -> list[Outcome]:
         """The other three cells; questions and answers are obfuscated once each."""

@@ -10,7 +10,7 @@ from sottovoce.mechanisms.base import Mechanism
 from sottovoce.obfuscation import Obfuscator
 from sottovoce.text import TextPipeline
 
-Progress = Callable[[int], None]
+Advance = Callable[[int], None]
 """Called with the number of texts that were obfuscated since the last call."""
 
 
@@ -18,7 +18,7 @@ def release(
     texts: Sequence[str],
     mechanism: Mechanism,
     seed: int,
-    progress: Progress | None = None,
+    advance: Advance | None = None,
     *,
     first: int = 0,
     pipeline: TextPipeline | None = None,
@@ -34,6 +34,6 @@ def release(
         out.append(result.variants[0] if result.variants else "")
         if result.unchanged is not None:
             shares.append(result.unchanged)
-        if progress is not None:
-            progress(1)
+        if advance is not None:
+            advance(1)
     return out, float(np.mean(shares)) if shares else None

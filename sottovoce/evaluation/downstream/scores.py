@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sottovoce.errors import UsageError
-from sottovoce.privacy.intervals import LEVEL
+from sottovoce.statistics import mean_over_seeds
 from sottovoce.types import Float64Array, IntArray
 
 Side = Literal["clean", "obfuscated"]
@@ -18,9 +18,6 @@ Sides = tuple[tuple[str, Side], ...]
 
 MAJORITY, CHANCE = "majority", "chance"
 """Models that look at nothing: the most frequent label; a random order."""
-
-NOTHING_SEEN = 3.0
-"""Rule of three: what n items never showed has, with 95 % confidence, a share of at most 3 / n."""
 
 
 @dataclass(frozen=True)
@@ -123,13 +120,13 @@ def _score(
     reference = grouped.get(Setting(setting.model, setting.measure, None, None, clean))
     loss = None
     if setting.mechanism is not None and reference is not None:
-        loss = estimate(
+        loss = mean_over_seeds(
             [run.items for run in runs],
             [reference[run.seed].values - run.values for run in runs],
             (-1.0, 1.0),
         )
     items, values = [run.items for run in runs], [run.values for run in runs]
-    value, interval = estimate(items, values, (0.0, 1.0))
+    value, interval = mean_over_seeds(items, values, (0.0, 1.0))
     shares = [run.unchanged for run in runs if run.unchanged is not None]
     return Score(
         setting=setting,
@@ -141,33 +138,3 @@ def _score(
         items=len(np.unique(np.concatenate(items))),
         unchanged=float(np.mean(shares)) if shares else None,
     )
-
-
-def estimate(
-    items: Sequence[IntArray], values: Sequence[Float64Array], bounds: tuple[float, float]
-) -> tuple[float, tuple[float, float]]:
-    """The mean over seeds of the mean over items, and its 95 % t interval.
-
-    Two sources of chance are added: other test items (an item tested with several seeds counts
-    as one), and other seeds. Degrees of freedom by Welch and Satterthwaite. With one seed only the
-    first is known; where nothing varied, the rule of three speaks for what was not seen.
-    """
-    from scipy.stats import t
-
-    means = np.array([each.mean() for each in values])
-    count = 1 + max(int(each.max()) for each in items)
-    influence = np.zeros(count)
-    for where, each in zip(items, values, strict=True):
-        np.add.at(influence, where, (each - each.mean()) / (len(each) * len(means)))
-    tested = len(np.unique(np.concatenate(list(items))))
-    by_items = float((influence**2).sum()) * tested / max(1, tested - 1)
-    by_seeds = float(means.var(ddof=1)) / len(means) if len(means) > 1 else 0.0
-    variance = by_items + by_seeds
-    value = float(means.mean())
-    if variance < 1e-24:
-        reach = NOTHING_SEEN / tested
-    else:
-        freedom = by_items**2 / max(1, tested - 1) + by_seeds**2 / max(1, len(means) - 1)
-        reach = float(t.ppf((1 + LEVEL) / 2, variance**2 / freedom)) * float(np.sqrt(variance))
-    low, high = bounds
-    return value, (max(low, value - reach), min(high, value + reach))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sottovoce.experiments.report.naming import RowNames, plain, slug
+from sottovoce.experiments.report.naming import RowNames, last_part, slug
 from sottovoce.experiments.report.places import Place, main_measure, sized
 from sottovoce.experiments.report.risk_tables import strongest_numbers
 from sottovoce.experiments.report.spread import BOOTSTRAP_SAID, SHARES_SAID, estimates
@@ -61,7 +61,7 @@ def headline(results: Results, place: Place) -> Table | None:
         rows.append((*names.labelled(NO_PRIVACY), "–", Number(1.0, by="the query is sent"), itself))
     return Table(
         name=slug("trades", *place),
-        title=f"The best trades, {plain(place.collection)}, {place.engine}, re-ranked by "
+        title=f"The best trades, {last_part(place.collection)}, {place.engine}, re-ranked by "
         f"{place.reranker}",
         caption=f"{len(chosen)} of {len(utility)} settings: no other one has both no more risk and "
         f"no less {measure}. Risk: the share of words that the strongest attack gets back. "

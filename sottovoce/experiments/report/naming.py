@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from sottovoce.experiments.results import Setting
 
 
-def plain(name: str) -> str:
-    """A collection, task or file without the folder it lies in: that is nobody's business."""
+def last_part(name: str) -> str:
+    """The last part of a collection's, task's or file's name, without the folder it lies in."""
     return re.split(r"[/\\]", name.rstrip("/\\"))[-1] or name
 
 
 def slug(*parts: str) -> str:
     """A name for a file."""
-    joined = "-".join(plain(each) for each in parts if each)
+    joined = "-".join(last_part(each) for each in parts if each)
     return re.sub(r"[^a-z0-9.]+", "-", joined.lower()).strip("-.") or "table"
 
 

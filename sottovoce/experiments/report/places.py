@@ -12,6 +12,8 @@ from sottovoce.experiments.results import Grid, Results
 from sottovoce.experiments.tables import PRIVATE
 
 MAIN_MEASURE = "nDCG@10"
+SIMILARITY = "semantic"
+"""The similarity that figures show beside risks."""
 POOL = "pool"
 POOLED_RECALL = "pooled recall"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sottovoce.experiments.report.naming import RowNames, plain, slug
+from sottovoce.experiments.report.naming import RowNames, last_part, slug
 from sottovoce.experiments.report.places import MAIN_MEASURE, Place, main_measure, sizes
 from sottovoce.experiments.report.risk_tables import ATTACKERS
 from sottovoce.experiments.report.spread import BOOTSTRAP_SAID
@@ -95,7 +95,7 @@ def quipu_tables(results: Results, place: Place) -> Iterator[Table]:
     explained = tuple(
         f"{LETTERS[flag]} {flag}: {MEANING[flag]}." for flag in MEANING if flag in flags
     )
-    where = f"{plain(place.collection)}, {place.engine}, re-ranked by {place.reranker}"
+    where = f"{last_part(place.collection)}, {place.engine}, re-ranked by {place.reranker}"
     for anchored in (False, True):
         columns = {
             risk: with_best({curve: _number(score, anchored) for curve, score in found.items()})

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from sottovoce.experiments.report.naming import RowNames, plain, slug
+from sottovoce.experiments.report.naming import RowNames, last_part, slug
 from sottovoce.experiments.report.places import sized
 from sottovoce.experiments.report.spread import (
     BOOTSTRAP_SAID,
@@ -38,7 +38,7 @@ def risk_tables(results: Results, collection: str) -> Iterator[Table]:
             [each for each in inference if each in chosen],
             chosen,
             name=slug("query-inference", encoder, collection),
-            title=f"Query inference with the encoder {encoder}, {plain(collection)}",
+            title=f"Query inference with the encoder {encoder}, {last_part(collection)}",
             caption="The attacker ranks a query log, which holds the original too, by its likeness "
             "to the variants: how often the original is first or among the first ten, and the mean "
             "of one over its rank",
@@ -54,7 +54,7 @@ def risk_tables(results: Results, collection: str) -> Iterator[Table]:
                 recovered,
                 {each: inside(each) for each in recovered},
                 name=slug("recovered", kind, collection),
-                title=f"{what.capitalize()} recovered, {plain(collection)}",
+                title=f"{what.capitalize()} recovered, {last_part(collection)}",
                 caption=f"Share of the {what} that attacks on the mechanism get back",
                 heads=("attack",),
                 intervals=interval_said(recovered[0]),
@@ -98,7 +98,7 @@ def _strongest(results: Results, collection: str) -> Iterator[Table]:
     ]
     yield Table(
         name=slug("strongest-attack", collection),
-        title=f"The strongest attack, {plain(collection)}",
+        title=f"The strongest attack, {last_part(collection)}",
         caption="Share of the words that the strongest attack gets back, and which it is: a query "
         "that query inference names at the first guess counts as all its words. "
         f"{sized(*grids)}{names.shared}; words: {BOOTSTRAP_SAID}, lazy: {SHARES_SAID}.",

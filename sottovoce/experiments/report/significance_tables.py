@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sottovoce.experiments.report.naming import RowNames, counted, plain, slug
+from sottovoce.experiments.report.naming import RowNames, counted, last_part, slug
 from sottovoce.experiments.report.places import Place, main_measure, sized
-from sottovoce.experiments.report.significance import (
-    ALPHA,
-    EXACT_QUERIES,
-    PERMUTATIONS,
-    Compare,
-    Comparison,
-    Comparisons,
-    permutations_for,
-)
+from sottovoce.experiments.report.significance import Compare, Comparison, Comparisons
 from sottovoce.experiments.report.table import Cell, Number, Table, by_epsilon, shown_p
 from sottovoce.experiments.results import Grid, Results, Setting, curves
+from sottovoce.statistics import ALPHA, EXACT_PAIRS, PERMUTATIONS, permutations_for
 
 LONG = 30
 """More rows than these are folded."""
@@ -30,7 +23,7 @@ def significance_tables(results: Results, place: Place, compared: Compare) -> It
         return
     grid = results.grid(measure, **place._asdict())
     tests = compared(measure, place)
-    where = f"{plain(place.collection)}, {place.engine}, re-ranked by {place.reranker}"
+    where = f"{last_part(place.collection)}, {place.engine}, re-ranked by {place.reranker}"
     if tests.against_none:
         yield _against_none(tests, grid, measure, where, place)
     if tests.between:
@@ -41,7 +34,7 @@ def significance_tables(results: Results, place: Place, compared: Compare) -> It
 def _how(grid: Grid, tests: int, family: str) -> tuple[str, ...]:
     """How it was tested, what the family is, and what it cannot show."""
     queries = len(grid.queries)
-    exact = queries <= EXACT_QUERIES
+    exact = queries <= EXACT_PAIRS
     falls = 2**queries if exact else permutations_for(tests)
     least = min(1.0, tests * (2 / falls if exact else 1 / (falls + 1)))
     how = f"all {falls:,} exchanges" if exact else f"{PERMUTATIONS:,} random exchanges (seed 0)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sottovoce.experiments.report.naming import RowNames, plain, slug
+from sottovoce.experiments.report.naming import RowNames, last_part, slug
 from sottovoce.experiments.report.places import sized
 from sottovoce.experiments.report.spread import BOOTSTRAP_SAID, estimates
 from sottovoce.experiments.report.strongest import measures_like
@@ -33,7 +33,7 @@ def similarity_tables(results: Results, collection: str) -> Iterator[Table]:
         )
         yield Table(
             name=slug("similarity", measure, collection),
-            title=f"Similarity: {measure}, {plain(collection)}",
+            title=f"Similarity: {measure}, {last_part(collection)}",
             caption=f"{MEANING[measure]}; mean over variants, then queries. "
             f"{sized(grid)}{names.shared}; {BOOTSTRAP_SAID}.",
             columns=columns,

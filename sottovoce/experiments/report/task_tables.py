@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from sottovoce.evaluation.downstream.scores import CHANCE, MAJORITY, estimate
-from sottovoce.experiments.report.naming import counted, plain, slug
+from sottovoce.evaluation.downstream.scores import CHANCE, MAJORITY
+from sottovoce.experiments.report.naming import counted, last_part, slug
 from sottovoce.experiments.report.table import Cell, Number, Table, by_epsilon
 from sottovoce.experiments.results import Results, grouped
+from sottovoce.statistics import mean_over_seeds
 
 KEYS = ("task", "measure", "model", "obfuscated", "mechanism", "epsilon", "seed")
 BLIND = {MAJORITY: "the most frequent label, always", CHANCE: "a random order"}
@@ -25,7 +26,7 @@ def task_tables(results: Results) -> Iterator[Table]:
         rows: dict[tuple[str, str, str], dict[float | None, Cell]] = {}
         for (model, regime, mechanism, epsilon), seeds in found.items():
             items, values = zip(*seeds, strict=True)
-            value, interval = estimate(items, values, (0.0, 1.0))
+            value, interval = mean_over_seeds(items, values, (0.0, 1.0))
             label = (model, mechanism or "nothing obfuscated", regime if mechanism else "–")
             rows.setdefault(label, {})[epsilon] = Number(value, interval)
         columns, cells = by_epsilon(("model", "mechanism", "obfuscated"), rows.items())
@@ -34,7 +35,7 @@ def task_tables(results: Results) -> Iterator[Table]:
         models = {key[0] for key in found}
         yield Table(
             name=slug("task", task, measure),
-            title=f"Downstream: {plain(task)}, {measure}",
+            title=f"Downstream: {last_part(task)}, {measure}",
             caption=f"Mean {measure} over test items and seeds. {counted(tested, 'test item')}, "
             f"{counted(most, 'seed')}; no queries; 95 % t intervals over items and seeds.",
             columns=columns,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from sottovoce.experiments.report.naming import RowNames, plain, slug
+from sottovoce.experiments.report.naming import RowNames, last_part, slug
 from sottovoce.experiments.report.places import (
     POOL,
     Place,
@@ -71,7 +71,7 @@ def _table(results: Results, measure: str, chosen: Sequence[Place], compared: Co
     return Table(
         name=slug(measure, collection, "" if counts_pool(measure) else reranker),
         title=f"{measure.capitalize() if counts_pool(measure) else measure}, "
-        f"{plain(collection)}{kept}",
+        f"{last_part(collection)}{kept}",
         caption=f"{said}{kept}. {sized(*grids)}{names.shared}; {BOOTSTRAP_SAID}.",
         columns=columns,
         rows=cells,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sottovoce.experiments.report.naming import counted, plain, slug
+from sottovoce.experiments.report.naming import counted, last_part, slug
 from sottovoce.experiments.report.table import Cell, Number, Table
 from sottovoce.experiments.results import Results, grouped
 from sottovoce.types import Float64Array
@@ -52,7 +52,7 @@ def _deniability(
     words = max(len(values) for key, values in found.items() if key[2] in WORST)
     yield Table(
         name=slug("deniability", space),
-        title=f"Plausible deniability, {plain(space)}",
+        title=f"Plausible deniability, {last_part(space)}",
         caption="N_w: how often a word comes back as itself. S_w: how many words make up 99 % of "
         "its releases. Mean, percentiles and worst over words: the greatest N_w, the least S_w. "
         + ("Distinct and moved: means over words of what was drawn. " if means else "")
@@ -76,7 +76,7 @@ def _neighbours(
     words = max(len(each) for each in distances.values())
     yield Table(
         name=slug("neighbour-distances", space),
-        title=f"Distances to neighbours, {plain(space)}",
+        title=f"Distances to neighbours, {last_part(space)}",
         caption="Euclidean distance of a word to its nearest, tenth nearest … neighbour: mean and "
         f"percentiles over {counted(words, 'word')}; no chance and no queries.",
         columns=("neighbour", "mean", *(f"{share} %" for share in SHARES)),

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sottovoce.errors import SottovoceError
+from sottovoce.errors import SottovoceError, need
 from sottovoce.experiments.report.page import Drawing, inlined, page
 from sottovoce.experiments.report.render import to_csv, to_latex
 from sottovoce.experiments.report.table import Section
 from sottovoce.experiments.report.tables import sections
 from sottovoce.experiments.results import Results
 from sottovoce.threads import single_threaded_blas
+from sottovoce.types import Progress
 
 REPORT, PAGE = "report", "report.html"
 TABLES, FIGURES = "tables", "figures"
-
-Progress = Callable[[int, int], None]
 
 
 def write_report(
@@ -32,7 +31,12 @@ def write_report(
     """
     results = Results(folder)
     if figures:
-        _need_matplotlib()
+        need(
+            "matplotlib",
+            "experiments",
+            "figures need matplotlib",
+            ", or leave them out with --no-figures",
+        )
     part = results.folder / f".{REPORT}.{os.getpid()}.part"
     try:
         shutil.rmtree(part, ignore_errors=True)
@@ -76,7 +80,7 @@ def _write_tables(folder: Path, found: Sequence[Section]) -> None:
 
 def _draw(results: Results, folder: Path, progress: Progress | None) -> list[Drawing]:
     from sottovoce.experiments.report.figures import figures
-    from sottovoce.privacy.figures import save_figure
+    from sottovoce.plotting import save_figure
 
     folder.mkdir()
     drawings = []
@@ -97,13 +101,3 @@ def _put(part: Path, folder: Path) -> Path:
         if (part / name).exists():
             (part / name).rename(folder / name)
     return (part / PAGE).replace(folder / PAGE)
-
-
-def _need_matplotlib() -> None:
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise SottovoceError(
-            "figures need matplotlib: pip install 'sottovoce[experiments]', or leave them out with "
-            "--no-figures"
-        ) from None

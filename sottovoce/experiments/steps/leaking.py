@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from sottovoce.encoders import load_encoder
 from sottovoce.experiments.jobs import Leak, Source
-from sottovoce.experiments.naming import plain
+from sottovoce.experiments.naming import without_path
 from sottovoce.experiments.product import Product
 from sottovoce.experiments.shelf import Shelf
 from sottovoce.experiments.steps.drawing import Variants
@@ -68,7 +68,7 @@ def _inferred(job: Leak, shelf: Shelf, releases: Sequence[Released]) -> Iterator
     for name in job.privacy.inference_encoders:
         encoder = load_encoder(name)
         found = infer(releases, log, encoder, add_originals=True)
-        by = plain(encoder.name)
+        by = without_path(encoder.name)
         for each in found.queries:
             yield each.id, f"lazy[{by}]", float(each.rank <= 1)
             yield each.id, f"active[{by}]", float(each.rank <= found.depth)

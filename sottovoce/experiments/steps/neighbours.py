@@ -16,8 +16,8 @@ from sottovoce.privacy.deniability import neighbour_distances
 from sottovoce.privacy.overlap import installed_wordnet
 from sottovoce.privacy.sampling import neighbours
 from sottovoce.spaces.distances import Distances
-from sottovoce.spaces.space import UNKNOWN, WordSpace
-from sottovoce.types import IntArray
+from sottovoce.spaces.space import WordSpace
+from sottovoce.types import UNKNOWN, IntArray
 
 NEAR, ANY = 20, 20
 """Neighbours of a plotted word that are shown: the nearest, and some at random."""

@@ -14,7 +14,7 @@ from sottovoce.evaluation.effectiveness import effectiveness, pooled_recall
 from sottovoce.evaluation.trec import Run
 from sottovoce.experiments.description import Searching, Utility
 from sottovoce.experiments.jobs import Baseline, Search
-from sottovoce.experiments.naming import plain
+from sottovoce.experiments.naming import without_path
 from sottovoce.experiments.product import Product
 from sottovoce.experiments.shelf import Shelf
 from sottovoce.experiments.steps.drawing import Variants
@@ -54,8 +54,8 @@ class Searches:
             {query: len(found) for query, found in run.items()},
         )
         setting = (
-            *(collection.name, plain(job.engine), plain(job.reranker), source.mechanism),
-            *(source.epsilon, source.release, source.n, source.seed),
+            *(collection.name, without_path(job.engine), without_path(job.reranker)),
+            *(source.mechanism, source.epsilon, source.release, source.n, source.seed),
         )
         rows = [
             (*setting, system, *value)
@@ -73,7 +73,8 @@ class Searches:
             self.reranker(job.collection, job.reranker),
             job.searching.depth,
         )
-        setting = (collection.name, plain(job.engine), plain(job.reranker), "", None, "", 0, 0)
+        place = (collection.name, without_path(job.engine), without_path(job.reranker))
+        setting = (*place, "", None, "", 0, 0)
         rows = [
             (*setting, NO_PRIVACY, *value)
             for value in measured(run, collection, job.utility, job.searching.kept)

@@ -10,7 +10,7 @@ from sottovoce.privacy.audit.chance import SHARE
 from sottovoce.privacy.audit.claims import Claim
 from sottovoce.privacy.audit.exact import neighbours
 from sottovoce.privacy.audit.verdicts import STRUCTURE, Finding, Witness
-from sottovoce.privacy.intervals import at_least, at_most
+from sottovoce.statistics import at_least, at_most
 from sottovoce.types import Float64Array, IntArray
 
 NEAR = 60

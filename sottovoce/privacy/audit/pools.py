@@ -13,8 +13,8 @@ from sottovoce.privacy.audit.chance import SHARE
 from sottovoce.privacy.audit.claims import Claim
 from sottovoce.privacy.audit.density import ROUNDING, STEPS, fit_of_density
 from sottovoce.privacy.audit.verdicts import STRUCTURE, Finding, Points, Witness
-from sottovoce.privacy.intervals import at_least, at_most
 from sottovoce.randomness import Draws
+from sottovoce.statistics import at_least, at_most
 from sottovoce.types import Float64Array, IntArray
 
 DRAWN = 16

@@ -23,7 +23,7 @@ from sottovoce.privacy.audit.plane import in_the_plane
 from sottovoce.privacy.audit.sampled import sampled
 from sottovoce.privacy.audit.verdicts import Audit, Finding
 from sottovoce.randomness import Randomness, is_seeded
-from sottovoce.types import IntArray
+from sottovoce.types import IntArray, Progress
 
 DRAWS = 50_000
 WORDS = 40
@@ -33,8 +33,6 @@ IN_FULL_SPACE = 10
 """In the mechanism's own space, draws are dear: so many times fewer there than on the fixtures."""
 FEWEST = 1000
 TICKS = 1000
-
-Progress = Callable[[int, int], None]
 
 
 def audit(

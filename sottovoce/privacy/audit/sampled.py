@@ -14,7 +14,7 @@ from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.privacy.audit.chance import SHARE
 from sottovoce.privacy.audit.claims import Claim
 from sottovoce.privacy.audit.verdicts import Finding, Points, Witness
-from sottovoce.privacy.intervals import at_least, at_most
+from sottovoce.statistics import at_least, at_most
 from sottovoce.types import BoolArray, Float64Array, IntArray
 
 NAMED = 4

@@ -14,9 +14,9 @@ from sottovoce.obfuscation import Obfuscator
 from sottovoce.privacy.audit.chance import SHARE
 from sottovoce.privacy.audit.fixtures import on_line
 from sottovoce.privacy.audit.verdicts import STRUCTURE, Finding, Verdict
-from sottovoce.privacy.intervals import at_least, at_most
 from sottovoce.randomness import Draws
 from sottovoce.spaces.distances import Distances
+from sottovoce.statistics import at_least, at_most
 from sottovoce.text import TextPipeline
 from sottovoce.types import Float64Array, IntArray
 

@@ -8,7 +8,7 @@ who learnt from clean text stands beside it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import PCG64, Generator
 
 from sottovoce.choices import Release
-from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.errors import UsageError, need
 from sottovoce.mechanisms.base import Mechanism
 from sottovoce.obfuscation import Obfuscator
 from sottovoce.privacy.membership.features import Numbering, features
@@ -25,9 +25,7 @@ from sottovoce.privacy.membership.ngrams import NGramModel
 from sottovoce.privacy.membership.report import MembershipReport, Scores, Setting, summarise
 from sottovoce.privacy.membership.splits import Sides, Split, choose_users, draw_split
 from sottovoce.randomness import as_seed, secure_generator
-from sottovoce.types import Float64Array, IntArray
-
-Progress = Callable[[int, int], None]
+from sottovoce.types import Float64Array, IntArray, Progress
 
 
 def audit_membership(
@@ -149,10 +147,7 @@ class _Auditor:
 
 
 def _sklearn() -> tuple[Any, Any, Any]:
-    try:
-        from sklearn import linear_model, pipeline, preprocessing
-    except ImportError:
-        raise SottovoceError(
-            "the membership audit needs scikit-learn: pip install 'sottovoce[lab]'"
-        ) from None
+    need("sklearn", "lab", "the membership audit needs scikit-learn")
+    from sklearn import linear_model, pipeline, preprocessing
+
     return linear_model, pipeline, preprocessing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sottovoce.errors import UsageError
-from sottovoce.privacy.figures import COLOURS, label, lines, new_figure
+from sottovoce.plotting import COLOURS, label, lines, new_figure
 from sottovoce.privacy.membership.report import MembershipReport, Outcome, Shadows
 
 if TYPE_CHECKING:

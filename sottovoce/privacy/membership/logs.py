@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from sottovoce.errors import UsageError
-from sottovoce.privacy.releases import read_text
+from sottovoce.files import CsvTable, json_lines, numbered_lines, read_text
 
 USER_COLUMNS = ("user", "anonid")
-QUERY_COLUMNS = ("query",)
 HOW = (
     "give a CSV or TSV file whose first line names the columns user and query, or JSON lines with "
     '"user" and "query"'
@@ -38,27 +34,21 @@ def read_user_log(file: Path | str) -> UserLog:
 
     Rows without a query are left out.
     """
-    content = read_text(file).lstrip("\ufeff")
+    content = read_text(file)
     start = content.lstrip()[:1]
     if not start:
         raise UsageError(f"the log is empty: {HOW}")
-    own: dict[str, list[str]] = {}
+    by_user: dict[str, list[str]] = {}
     for user, query in _from_json(content) if start == "{" else _from_table(content):
         if query.strip():
-            own.setdefault(user, []).append(query)
-    if not own:
+            by_user.setdefault(user, []).append(query)
+    if not by_user:
         raise UsageError(f"the log holds no query: {HOW}")
-    return UserLog(tuple(map(tuple, own.values())))
+    return UserLog(tuple(map(tuple, by_user.values())))
 
 
 def _from_json(content: str) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(content.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            raise UsageError(f"line {number} of the log is not JSON: {HOW}") from None
+    for number, row in json_lines(numbered_lines(content), "the log", how=HOW):
         user, query = (row.get("user"), row.get("query")) if isinstance(row, dict) else (None, None)
         if isinstance(user, bool) or not isinstance(user, str | int) or not isinstance(query, str):
             raise UsageError(
@@ -69,28 +59,16 @@ def _from_json(content: str) -> Iterator[tuple[str, str]]:
 
 
 def _from_table(content: str) -> Iterator[tuple[str, str]]:
-    tabs = "\t" in content.split("\n", 1)[0]
-    stream = io.StringIO(content, newline="")
-    rows = (
-        csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE) if tabs else csv.reader(stream)
+    table = CsvTable(
+        content,
+        "the log",
+        how=HOW,
+        quoting="put queries with commas in quotes",
+        tabs="\t" in content.split("\n", 1)[0],
+        fold_header=True,
     )
-    try:
-        header = [name.strip().lower() for name in next(rows)]
-        user, query = _column(header, USER_COLUMNS), _column(header, QUERY_COLUMNS)
-        for row in rows:
-            if row and len(row) != len(header):
-                raise UsageError(
-                    f"the row that ends in line {rows.line_num} of the log has another number of "
-                    "fields than the first line: put queries with commas in quotes"
-                )
-            if row:
-                yield row[user].strip(), row[query]
-    except csv.Error:
-        raise UsageError(f"line {rows.line_num} of the log cannot be read: {HOW}") from None
-
-
-def _column(header: list[str], names: tuple[str, ...]) -> int:
-    for name in names:
-        if name in header:
-            return header.index(name)
-    raise UsageError(f"the log has no column {names[0]}: {HOW}")
+    user = next((name for name in USER_COLUMNS if name in table.header), USER_COLUMNS[0])
+    table.require(user)
+    table.require("query")
+    for _, row in table:
+        yield row[user].strip(), row["query"]

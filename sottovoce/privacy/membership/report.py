@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sottovoce.privacy.intervals import interval
-from sottovoce.privacy.membership.scores import auc, auc_interval, either_way, threshold_at
+from sottovoce.privacy.membership.scores import auc, either_way, threshold_at
 from sottovoce.privacy.membership.splits import Sides
+from sottovoce.statistics import auc_interval, clopper_pearson
 from sottovoce.types import Float64Array
 
 Shadows = Literal["obfuscated", "clean"]
@@ -137,7 +137,7 @@ def summarise(setting: Setting, repeats: Sequence[Scores]) -> Outcome:
         float(np.mean([np.mean(side > t) for side, t in zip(sides, thresholds, strict=True)]))
         for sides in ([r.members for r in repeats], [r.others for r in repeats])
     )
-    at_least, at_most = interval(found * members, members)
+    at_least, at_most = clopper_pearson(found * members, members)
     recall = float(np.mean([np.mean(each.members > 0) for each in repeats]))
     rejected = float(np.mean([np.mean(each.others <= 0) for each in repeats]))
     return Outcome(

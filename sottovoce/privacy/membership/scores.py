@@ -8,10 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sottovoce.errors import UsageError
-from sottovoce.privacy.intervals import LEVEL
 from sottovoce.types import Float64Array
-
-_HAIR = 1e-12
 
 
 def auc(members: ArrayLike, others: ArrayLike) -> float:
@@ -21,31 +18,6 @@ def auc(members: ArrayLike, others: ArrayLike) -> float:
     below = np.searchsorted(ordered, inside, side="left").astype(np.float64)
     not_above = np.searchsorted(ordered, inside, side="right")
     return float((below + not_above).sum() / (2 * len(inside) * len(outside)))
-
-
-def auc_interval(
-    area: float, members: int, others: int, level: float = LEVEL
-) -> tuple[float, float]:
-    """The areas that a test at this level cannot tell from ``area``.
-
-    The variance is Hanley and McNeil's (1982) at each candidate, so that the interval keeps a width
-    where ``area`` is 0 or 1.
-    """
-    if not (0 <= area <= 1 and members >= 1 and others >= 1):
-        raise UsageError("an interval needs an area between 0 and 1, and at least one user a side")
-    from scipy.optimize import brentq
-    from scipy.stats import norm
-
-    z = float(norm.ppf((1 + level) / 2))
-
-    def excess(candidate: float) -> float:
-        spread = z * math.sqrt(_variance(candidate, members, others))
-        return abs(area - candidate) - spread
-
-    # Without noise at 0 and 1 these would solve the equation too, for nothing.
-    low = 0.0 if area == 0 else float(brentq(excess, 0.0, area * (1 - _HAIR)))
-    high = 1.0 if area == 1 else float(brentq(excess, 1 - (1 - area) * (1 - _HAIR), 1.0))
-    return low, high
 
 
 def either_way(low: float, high: float) -> tuple[float, float]:
@@ -62,11 +34,6 @@ def threshold_at(others: ArrayLike, share: float) -> float:
         raise UsageError("the share of false alarms is at least 0 and less than 1")
     allowed = math.floor(share * len(outside) + 1e-9)
     return float(np.sort(outside)[::-1][allowed])
-
-
-def _variance(area: float, members: int, others: int) -> float:
-    more = (members - 1) * (1 - area) / (2 - area) + (others - 1) * area / (1 + area)
-    return area * (1 - area) * (1 + more) / (members * others)
 
 
 def _scores(members: ArrayLike, others: ArrayLike) -> tuple[Float64Array, Float64Array]:

@@ -10,7 +10,8 @@ import regex
 
 from sottovoce.errors import UsageError
 from sottovoce.privacy.releases import Released
-from sottovoce.spaces.space import UNKNOWN, WordSpace
+from sottovoce.spaces.space import WordSpace
+from sottovoce.types import UNKNOWN
 
 _PUNCTUATION = regex.compile(r"\p{P}+")
 _OUTER_PUNCTUATION = regex.compile(r"^\p{P}+|\p{P}+$")

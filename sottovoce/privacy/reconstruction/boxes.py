@@ -19,8 +19,7 @@ from scipy.sparse import csr_matrix
 from sottovoce.mechanisms.boxes import BoxMechanism
 from sottovoce.mechanisms.custext import CusText
 from sottovoce.mechanisms.wbb import WBB
-from sottovoce.privacy.reconstruction.target import Progress
-from sottovoce.types import IntArray
+from sottovoce.types import IntArray, Progress
 
 WORDS_AT_A_TIME = 512
 KEPT = 2
@@ -30,7 +29,7 @@ _kept: MutableMapping[Any, OrderedDict[str, Any]] = WeakKeyDictionary()
 _keeping = Lock()
 
 
-def contents(mechanism: BoxMechanism, progress: Progress = None) -> Any:
+def contents(mechanism: BoxMechanism, progress: Progress | None = None) -> Any:
     """A sparse matrix (words, words): 1 where the box of the first holds the second."""
     same = replace(mechanism, epsilon=1.0) if isinstance(mechanism, WBB | CusText) else mechanism
     with _keeping:
@@ -43,7 +42,7 @@ def contents(mechanism: BoxMechanism, progress: Progress = None) -> Any:
         return kept[same.spec]
 
 
-def _contents(mechanism: BoxMechanism, progress: Progress) -> Any:
+def _contents(mechanism: BoxMechanism, progress: Progress | None) -> Any:
     size = mechanism.space.size
     boxes: list[IntArray] = []
     for start in range(0, size, WORDS_AT_A_TIME):

@@ -13,8 +13,7 @@ import numpy as np
 from sottovoce.mechanisms.noise import NoiseMechanism
 from sottovoce.privacy.reconstruction.target import Target
 from sottovoce.randomness import Draws
-from sottovoce.spaces.space import UNKNOWN
-from sottovoce.types import BoolArray, IntArray
+from sottovoce.types import UNKNOWN, BoolArray, IntArray
 
 RIVALS = 200
 """Words near z that may have the largest density there. Fewer could only raise the ceiling."""

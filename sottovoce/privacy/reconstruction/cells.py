@@ -19,9 +19,8 @@ from sottovoce.mechanisms.noise import NoiseMechanism
 from sottovoce.privacy.reconstruction.target import Target
 from sottovoce.privacy.reconstruction.truncation import truncated
 from sottovoce.randomness import Draws
-from sottovoce.spaces.space import UNKNOWN
 from sottovoce.threads import parallel_map, threads
-from sottovoce.types import Float32Array, Float64Array, IntArray
+from sottovoce.types import UNKNOWN, Float32Array, Float64Array, IntArray
 
 RIVALS = 300
 """Other words, those that score highest, that hold the cell in its place."""

@@ -11,9 +11,8 @@ from scipy.sparse import csr_matrix
 
 from sottovoce.privacy.reconstruction.contenders import bounded, contenders
 from sottovoce.privacy.reconstruction.target import Target, occurrences
-from sottovoce.spaces.space import UNKNOWN
 from sottovoce.threads import parallel_map
-from sottovoce.types import Float64Array, IntArray
+from sottovoce.types import UNKNOWN, Float64Array, IntArray
 
 WORDS_AT_A_TIME = 128
 BLOCKS_AT_A_TIME = 8

@@ -10,8 +10,8 @@ import numpy as np
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.privacy.reconstruction.alignment import Reader
-from sottovoce.spaces.space import UNKNOWN, WordSpace
-from sottovoce.types import Float64Array
+from sottovoce.spaces.space import WordSpace
+from sottovoce.types import UNKNOWN, Float64Array
 
 
 def by_rank(space: WordSpace) -> Float64Array:

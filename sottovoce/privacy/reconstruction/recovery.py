@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sottovoce.privacy.intervals import interval
+from sottovoce.statistics import clopper_pearson
 
 
 class Guessed(NamedTuple):
@@ -98,5 +98,5 @@ def strongest(recoveries: Iterable[Recovery]) -> Recovery | None:
 def _interval(hits: int, trials: int) -> tuple[float, float] | None:
     if not trials:
         return None
-    low, high = interval(hits, trials)
+    low, high = clopper_pearson(hits, trials)
     return float(low), float(high)

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.random import PCG64, Generator
 
+from sottovoce.choices import Release
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.mechanisms.boxes import BoxMechanism
@@ -22,13 +23,13 @@ from sottovoce.privacy.reconstruction.priors import log_prior
 from sottovoce.privacy.reconstruction.recovery import Guessed, Recovery
 from sottovoce.privacy.reconstruction.sampled import sampled
 from sottovoce.privacy.reconstruction.simple import centroid, mode
-from sottovoce.privacy.reconstruction.target import CERTAIN, Progress, Target
+from sottovoce.privacy.reconstruction.target import CERTAIN, Target
 from sottovoce.privacy.releases import Released
 from sottovoce.randomness import Randomness, as_seed, is_seeded, secure_generator
-from sottovoce.spaces.space import UNKNOWN
-from sottovoce.types import BoolArray, Float64Array, IntArray
+from sottovoce.types import UNKNOWN, BoolArray, Float64Array, IntArray, Progress
 
 COUNTS = (1, 5, 20, 50)
+"""How many variants of a text the attacker sees, as far as there are so many."""
 CEILING = "ceiling"
 ATTACKS = ("mode", "centroid", "likelihood", "intersection", "sampled", "cell")
 """In the order in which they are reported; ``ceiling``, a bound, follows the attack on ``once``."""
@@ -45,8 +46,6 @@ FEWEST_SURVIVORS = 0.5
 """The true word survives wherever the law is the right one; far fewer on average, and it is not."""
 WHOLE_RELEASE = "a release 'once' is read as a whole: fewer variants are a random part of it"
 
-Release = Literal["independent", "once"]
-
 
 def reconstruct(
     releases: Sequence[Released],
@@ -58,7 +57,7 @@ def reconstruct(
     attacks: Sequence[str] | None = None,
     bounds: bool = True,
     rng: Randomness = None,
-    progress: Progress = None,
+    progress: Progress | None = None,
 ) -> list[Recovery]:
     """Try to read the words of the texts off their variants.
 

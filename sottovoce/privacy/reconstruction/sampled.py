@@ -16,8 +16,7 @@ import numpy as np
 from sottovoce.mechanisms.noise import NoiseMechanism
 from sottovoce.privacy.reconstruction.target import Target
 from sottovoce.randomness import Draws
-from sottovoce.spaces.space import UNKNOWN
-from sottovoce.types import Float64Array, IntArray
+from sottovoce.types import UNKNOWN, Float64Array, IntArray
 
 NEAR_CENTROID = 10
 SEEN = 20

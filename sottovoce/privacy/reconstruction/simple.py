@@ -7,8 +7,7 @@ from collections import Counter
 import numpy as np
 
 from sottovoce.privacy.reconstruction.target import Target
-from sottovoce.spaces.space import UNKNOWN
-from sottovoce.types import IntArray
+from sottovoce.types import UNKNOWN, IntArray
 
 
 def mode(target: Target, n: int) -> list[str | None]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 from numpy.random import Generator
@@ -13,10 +12,9 @@ from numpy.random import Generator
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.privacy.reconstruction.alignment import Reading, Text
 from sottovoce.spaces.nearest import Nearest
-from sottovoce.spaces.space import UNKNOWN, WordSpace
-from sottovoce.types import Float64Array, IntArray
+from sottovoce.spaces.space import WordSpace
+from sottovoce.types import UNKNOWN, Float64Array, IntArray, Progress
 
-Progress: TypeAlias = Callable[[int, int], None] | None
 CERTAIN = 3
 """A word that stands at a position in every one of at least so many variants was not replaced."""
 
@@ -30,7 +28,7 @@ class Target:
     release: str
     log_prior: Float64Array | None
     rng: Generator
-    progress: Progress = None
+    progress: Progress | None = None
 
     @cached_property
     def positions(self) -> list[tuple[Reading, ...]]:

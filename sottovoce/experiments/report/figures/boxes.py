@@ -16,15 +16,14 @@ from sottovoce.experiments.report.figures.points import (
     searched,
     utility_measures,
 )
-from sottovoce.experiments.report.naming import counted, plain, slug
-from sottovoce.experiments.report.places import MAIN_MEASURE, Place
+from sottovoce.experiments.report.naming import counted, last_part, slug
+from sottovoce.experiments.report.places import MAIN_MEASURE, SIMILARITY, Place
 from sottovoce.experiments.results import Results, Setting
 from sottovoce.types import Float64Array
 
 MOST_EPSILONS = 3
 WIDEST = 11.0
 """Inches that maps may take side by side."""
-SIMILARITY = "semantic"
 
 Values = Mapping[tuple[Box, float | None], float]
 
@@ -61,7 +60,7 @@ def _figures(
 def _figure(
     results: Results, measure: str, where: Place, way: Sequence[str], values: Values
 ) -> Figured:
-    from sottovoce.privacy.charts import heat_map
+    from sottovoce.plotting import heat_map
 
     ks, ns = (sorted({getattr(box, side) for box, _ in values}) for side in ("k", "n"))
     distances = list(dict.fromkeys(box.measure for box, _ in values))
@@ -102,7 +101,7 @@ def _figure(
     best = baseline(results, measure, where) if where.engine else None
     largest, value = _largest(values)
     by = f"re-ranked by {where.reranker}" if where.reranker else ""
-    here = ", ".join(filter(None, (plain(where.collection), where.engine, by, *way)))
+    here = ", ".join(filter(None, (last_part(where.collection), where.engine, by, *way)))
     return Figured(
         name=slug("boxes", measure, *where, *way),
         title=f"WBB, {measure} by its boxes: {here}",

@@ -57,7 +57,7 @@ class Cast:
 
         All ways but the first have hollow markers; a curve without a way is drawn as the first.
         """
-        from sottovoce.privacy.figures import DASHES
+        from sottovoce.plotting import DASHES
 
         look = self.plain_look(curve.mechanism)
         way = self.ways.index((curve.release, curve.n)) if curve.release else 0
@@ -68,7 +68,7 @@ class Cast:
 
         Later ones, which are drawn over earlier ones, are smaller, so that all can be seen.
         """
-        from sottovoce.privacy.figures import look
+        from sottovoce.plotting import look
 
         number = self.mechanisms.index(mechanism)
         over = min(1.0, number / MOST_SIZES)

@@ -10,7 +10,7 @@ import numpy as np
 from sottovoce.experiments.report.figures.cast import Cast
 from sottovoce.experiments.report.figures.figured import Figured, sheet, spread
 from sottovoce.experiments.report.figures.over_epsilon import epsilon_axis, log_axis
-from sottovoce.experiments.report.naming import counted, plain, slug
+from sottovoce.experiments.report.naming import counted, last_part, slug
 from sottovoce.experiments.results import Results, grouped
 from sottovoce.types import Float64Array
 
@@ -38,7 +38,7 @@ def deniability_figures(results: Results, cast: Cast) -> Iterator[Figured]:
 
 
 def _averages(cast: Cast, space: str, found: ByWord, draws: str) -> Figured:
-    from sottovoce.privacy.figures import legend_below, lines
+    from sottovoce.plotting import legend_below, lines
 
     panels: list[tuple[str, str, Callable[[Any], float]]] = [
         (BACK, "mean over words", np.mean),
@@ -81,7 +81,7 @@ def _averages(cast: Cast, space: str, found: ByWord, draws: str) -> Figured:
     words = max(len(values[BACK]) for values in found.values())
     return Figured(
         name=slug("deniability", space),
-        title=f"Plausible deniability against epsilon: {plain(space)}",
+        title=f"Plausible deniability against epsilon: {last_part(space)}",
         caption=f"Over {counted(words, 'word')}: how often a word is released for itself (N_w, "
         "low is private) and how many words stand in for it (S_w, high is private). The upper "
         f"plots show means, the lower ones the word that is worst off.{draws}",
@@ -93,7 +93,7 @@ def _averages(cast: Cast, space: str, found: ByWord, draws: str) -> Figured:
 
 def _histograms(cast: Cast, space: str, measure: str, found: ByWord, draws: str) -> Figured:
     """A plot for each mechanism: one histogram above the other, the smallest epsilon on top."""
-    from sottovoce.privacy.figures import label
+    from sottovoce.plotting import label
 
     mechanisms = [each for each in dict.fromkeys(n for n, _ in found) if each not in cast.aside]
     edges, wide = _edges(measure, np.concatenate([each[measure] for each in found.values()]))
@@ -128,7 +128,7 @@ def _histograms(cast: Cast, space: str, measure: str, found: ByWord, draws: str)
     )
     return Figured(
         name=slug("histograms", measure, space),
-        title=f"{SAID[measure]}, word by word: {plain(space)}",
+        title=f"{SAID[measure]}, word by word: {last_part(space)}",
         caption=f"Shares of {counted(words, 'word')}, one histogram for each epsilon, all over the "
         "same bins; a black bar is the mean. The least protected words are at the far "
         f"{worst}." + (draws if measure == SUPPORT else ""),

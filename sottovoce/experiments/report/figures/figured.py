@@ -33,7 +33,7 @@ def sheet(
     polar: bool = False,
 ) -> tuple[Figure, list[Axes]]:
     """A figure of so many plots, and no empty ones."""
-    from sottovoce.privacy.figures import new_figure
+    from sottovoce.plotting import new_figure
 
     columns = min(columns, count)
     rows = -(-count // columns)

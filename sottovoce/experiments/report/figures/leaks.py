@@ -8,12 +8,12 @@ from sottovoce.experiments.report.figures.cast import Cast
 from sottovoce.experiments.report.figures.figured import Figured, sheet
 from sottovoce.experiments.report.figures.over_epsilon import draw_lines
 from sottovoce.experiments.report.figures.points import lines_of, rises, told
-from sottovoce.experiments.report.naming import counted, plain, slug
+from sottovoce.experiments.report.naming import counted, last_part, slug
 from sottovoce.experiments.report.spread import interval_said
 from sottovoce.experiments.report.strongest import measures_like
 from sottovoce.experiments.results import Results
 
-SIMILARITY = ("jaccard", "semantic", "bleu", "meteor")
+SIMILARITIES = ("jaccard", "semantic", "bleu", "meteor")
 
 
 def recovery_figures(results: Results, cast: Cast) -> Iterator[Figured]:
@@ -40,7 +40,7 @@ def recovery_figures(results: Results, cast: Cast) -> Iterator[Figured]:
 def similarity_figures(results: Results, cast: Cast) -> Iterator[Figured]:
     """For each collection: a plot for each measure of similarity."""
     for collection in dict.fromkeys(each.collection for each in results.groups):
-        found = measures_like(results, collection, *SIMILARITY)
+        found = measures_like(results, collection, *SIMILARITIES)
         figured = _figure(
             results,
             cast,
@@ -69,7 +69,7 @@ def _figure(
     y: str,
     caption: str,
 ) -> Figured | None:
-    from sottovoce.privacy.figures import legend_below
+    from sottovoce.plotting import legend_below
 
     found = {
         said: lines_of(results, cast, measure, collection=collection)
@@ -85,7 +85,7 @@ def _figure(
     queries = len(results.grid(measures[0], collection=collection).queries)
     return Figured(
         name=slug(name, collection),
-        title=f"{title} against epsilon: {plain(collection)}",
+        title=f"{title} against epsilon: {last_part(collection)}",
         caption=f"{caption} Means over {counted(queries, 'query', 'queries')}; bands are "
         f"{interval_said(measures[0])}." + cast.left_out,
         figure=figure,

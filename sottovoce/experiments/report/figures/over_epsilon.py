@@ -32,7 +32,7 @@ def draw_lines(
     top: float | None = 1.0,
 ) -> None:
     """A line with its band for each curve; level ones without an epsilon, and for ``levels``."""
-    from sottovoce.privacy.figures import MUTED, lines
+    from sottovoce.plotting import MUTED, lines
 
     curves, bands, looks = {}, {}, {}
     for line in found:

@@ -13,7 +13,7 @@ from sottovoce.experiments.report.figures.points import (
     searched,
     utility_measures,
 )
-from sottovoce.experiments.report.naming import counted, plain, slug
+from sottovoce.experiments.report.naming import counted, last_part, slug
 from sottovoce.experiments.report.places import Place
 from sottovoce.experiments.report.strongest import Strongest, measures_like, strongest
 from sottovoce.experiments.results import Results, Setting, curves
@@ -57,7 +57,7 @@ def _attackers(
     measure: str,
     risks: Mapping[tuple[str, str], Mapping[Setting, float]],
 ) -> Figured:
-    from sottovoce.privacy.figures import legend_below
+    from sottovoce.plotting import legend_below
 
     figure, plots = sheet(len(risks), columns=3, width=3.4, height=3.5)
     words = []
@@ -84,7 +84,7 @@ def _strongest(
     measure: str,
     attacks: Mapping[Setting, Strongest],
 ) -> Figured:
-    from sottovoce.privacy.figures import legend_below
+    from sottovoce.plotting import legend_below
 
     figure, plots = sheet(1, width=5.4, height=5.0)
     plots[0].set_xlabel("risk: words that the strongest attack brings back")
@@ -112,7 +112,7 @@ def _draw(
     risk: Mapping[Setting, float],
 ) -> str:
     """Draw the paths of all settings that have both; say in words where each ends."""
-    from sottovoce.privacy.figures import MUTED, plane
+    from sottovoce.plotting import MUTED, plane
 
     utility = means(results, measure, **where._asdict())
     paths, looks, ends = {}, {}, {}
@@ -142,7 +142,7 @@ def _encoders(results: Results, collection: str) -> list[str]:
 
 
 def _said(where: Place) -> str:
-    return f"{plain(where.collection)}, {where.engine}, re-ranked by {where.reranker}"
+    return f"{last_part(where.collection)}, {where.engine}, re-ranked by {where.reranker}"
 
 
 def _queries(results: Results, measure: str, where: Place) -> str:

@@ -13,13 +13,12 @@ from sottovoce.experiments.report.figures.points import (
     searched,
     utility_measures,
 )
-from sottovoce.experiments.report.naming import counted, plain, slug
-from sottovoce.experiments.report.places import MAIN_MEASURE, Place
+from sottovoce.experiments.report.naming import counted, last_part, slug
+from sottovoce.experiments.report.places import MAIN_MEASURE, SIMILARITY, Place
 from sottovoce.experiments.results import Results, Setting, curves
 
 AXES = ("recall", "nDCG", "obf.")
 MOST_EPSILONS = 4
-SIMILARITY = "semantic"
 
 
 def radar_figures(results: Results, cast: Cast) -> Iterator[Figured]:
@@ -47,8 +46,7 @@ def _figure(
     where: Place,
     values: dict[Setting, tuple[float, float, float]],
 ) -> Figured:
-    from sottovoce.privacy.charts import radar
-    from sottovoce.privacy.figures import MUTED, legend_below
+    from sottovoce.plotting import MUTED, legend_below, radar
 
     lines = curves(values)
     epsilons = sorted({each.epsilon for each in values if each.epsilon is not None})
@@ -68,7 +66,7 @@ def _figure(
         radar(plot, AXES, shapes, looks=looks, title=cast.name(curve))
     legend_below(figure, plots)
     queries = len(results.grid(MAIN_MEASURE, **where._asdict()).queries)
-    collection = plain(where.collection)
+    collection = last_part(where.collection)
     return Figured(
         name=slug("radar", *where),
         title=f"Recall, nDCG and obfuscation: {collection}, {where.engine}, "
@@ -93,7 +91,7 @@ def _shade(epsilon: float | None, shown: list[float]) -> dict[str, Any]:
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
-    from sottovoce.privacy.figures import MARKERS
+    from sottovoce.plotting import MARKERS
 
     place = len(shown) - 1 if epsilon is None else shown.index(epsilon)
     depth = 0.75 * (1 - (place + 1) / max(len(shown), 1))

@@ -10,7 +10,7 @@ import numpy as np
 
 from sottovoce.experiments.report.figures.cast import RELATIVE, Cast
 from sottovoce.experiments.report.figures.figured import Figured, sheet
-from sottovoce.experiments.report.naming import counted, plain, slug
+from sottovoce.experiments.report.naming import counted, last_part, slug
 from sottovoce.experiments.results import Results, grouped
 from sottovoce.types import Float64Array
 
@@ -52,7 +52,7 @@ def relative_figures(results: Results, _: Cast) -> Iterator[Figured]:
 
 
 def _neighbours(spaces: Mapping[str, Mapping[int, Float64Array]]) -> Figured:
-    from sottovoce.privacy.figures import legend_below, lines, look
+    from sottovoce.plotting import legend_below, lines, look
 
     figure, plots = sheet(len(spaces), columns=2, width=4.4, height=3.4)
     middle = []
@@ -63,7 +63,7 @@ def _neighbours(spaces: Mapping[str, Mapping[int, Float64Array]]) -> Figured:
             plot,
             {f"{at} %": (ranks, cuts[:, number]) for number, at in enumerate(PERCENTILES)},
             looks={f"{at} %": look(number) for number, at in enumerate(PERCENTILES)},
-            title=plain(space),
+            title=last_part(space),
             x="k, the rank of the neighbour",
             y="Euclidean distance",
             log_x=True,
@@ -74,8 +74,8 @@ def _neighbours(spaces: Mapping[str, Mapping[int, Float64Array]]) -> Figured:
         plot.set_ylim(bottom=0)
         half = cuts[:, PERCENTILES.index(50)]
         middle.append(
-            f"{plain(space)}: half of the words have their nearest neighbour within {half[0]:.2f}, "
-            f"and neighbour {ranks[-1]} within {half[-1]:.2f}"
+            f"{last_part(space)}: half of the words have their nearest neighbour within "
+            f"{half[0]:.2f}, and neighbour {ranks[-1]} within {half[-1]:.2f}"
         )
     legend_below(figure, plots)
     words = max(len(values) for by_rank in spaces.values() for values in by_rank.values())
@@ -93,8 +93,7 @@ def _neighbours(spaces: Mapping[str, Mapping[int, Float64Array]]) -> Figured:
 def _relatives(
     space: str, word: str, kinds: Mapping[str, Mapping[str, Mapping[str, float]]]
 ) -> Figured:
-    from sottovoce.privacy.charts import polar_scatter
-    from sottovoce.privacy.figures import legend_below
+    from sottovoce.plotting import legend_below, polar_scatter
 
     points = {
         kind: {
@@ -120,7 +119,7 @@ def _relatives(
     )
     return Figured(
         name=slug("relatives", word, space),
-        title=f"The relatives of '{word}': {plain(space)}",
+        title=f"The relatives of '{word}': {last_part(space)}",
         caption=f"The word is in the middle; another word is as far from it as the vectors are "
         f"apart, in the direction of the angle between them (degrees). {said}. Words between the "
         "middle and its relatives are what a safe box leaves out together with them.",
@@ -131,7 +130,7 @@ def _relatives(
 
 def _name(plot: Axes, points: Mapping[str, Mapping[str, tuple[float, float]]]) -> None:
     """Write the nearest relatives beside their points, as long as no two names meet."""
-    from sottovoce.privacy.figures import beside
+    from sottovoce.plotting import beside
 
     farthest = max(distance for each in points.values() for distance, _ in each.values())
     taken: list[tuple[float, float]] = []

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from sottovoce.evaluation.downstream.scores import CHANCE, MAJORITY, estimate
+from sottovoce.evaluation.downstream.scores import CHANCE, MAJORITY
 from sottovoce.experiments.report.figures.cast import Cast
 from sottovoce.experiments.report.figures.figured import Figured, sheet
 from sottovoce.experiments.report.figures.over_epsilon import draw_lines
 from sottovoce.experiments.report.figures.points import Line
-from sottovoce.experiments.report.naming import counted, plain, slug
+from sottovoce.experiments.report.naming import counted, last_part, slug
 from sottovoce.experiments.results import Results, Setting, grouped
+from sottovoce.statistics import mean_over_seeds
 
 NOTHING = "nothing"
 
@@ -51,13 +52,13 @@ def _scores(results: Results) -> Iterator[Scored]:
         together.setdefault(tuple(setting), []).append((items, values))
     for (task, model, regime, mechanism, epsilon, measure), seeds in together.items():
         items = [each for each, _ in seeds]
-        value, interval = estimate(items, [each for _, each in seeds], (0.0, 1.0))
+        value, interval = mean_over_seeds(items, [each for _, each in seeds], (0.0, 1.0))
         count = len(np.unique(np.concatenate(items)))
         yield Scored(task, model, regime, mechanism, epsilon, measure, value, interval, count)
 
 
 def _figure(cast: Cast, scores: list[Scored]) -> Figured:
-    from sottovoce.privacy.figures import legend_below
+    from sottovoce.plotting import legend_below
 
     task, measure = scores[0].task, scores[0].measure
     hidden = [each for each in scores if each.regime != NOTHING]
@@ -82,7 +83,7 @@ def _figure(cast: Cast, scores: list[Scored]) -> Figured:
     items = max(each.items for each in scores)
     return Figured(
         name=slug("task", measure, task),
-        title=f"{measure} against epsilon: {plain(task)}",
+        title=f"{measure} against epsilon: {last_part(task)}",
         caption=f"What a model gets right that learnt from, or is asked with, obfuscated texts: "
         f"means over {counted(items, 'test item')} with 95 % intervals. The dashed line is the "
         "same model on clean texts, the dotted one a model that looks at nothing: a score there "

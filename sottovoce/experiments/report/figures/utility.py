@@ -15,7 +15,7 @@ from sottovoce.experiments.report.figures.points import (
     told,
     utility_measures,
 )
-from sottovoce.experiments.report.naming import counted, plain, slug
+from sottovoce.experiments.report.naming import counted, last_part, slug
 from sottovoce.experiments.report.places import Place
 from sottovoce.experiments.report.spread import interval_said
 from sottovoce.experiments.results import Results
@@ -38,7 +38,7 @@ def utility_figures(results: Results, cast: Cast) -> Iterator[Figured]:
 
 
 def _figure(results: Results, cast: Cast, measure: str, here: list[Place]) -> Figured | None:
-    from sottovoce.privacy.figures import legend_below
+    from sottovoce.plotting import legend_below
 
     found = {where: lines_of(results, cast, measure, **where._asdict()) for where in here}
     found = {where: lines for where, lines in found.items() if rises(lines)}
@@ -50,7 +50,7 @@ def _figure(results: Results, cast: Cast, measure: str, here: list[Place]) -> Fi
         level = {"no privacy": baseline(results, measure, where)}
         draw_lines(plot, lines, cast, title=where.engine, y=measure, levels=level, top=top)
     legend_below(figure, plots)
-    collection, reranker = plain(here[0].collection), here[0].reranker
+    collection, reranker = last_part(here[0].collection), here[0].reranker
     queries = len(results.grid(measure, **here[0]._asdict()).queries)
     return Figured(
         name=slug("utility", measure, collection, reranker),

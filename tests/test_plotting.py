@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.privacy.figures import (
+from sottovoce.plotting import (
     check_figure_path,
     histogram,
     lines,
@@ -87,7 +87,7 @@ def test_any_name_is_drawn_as_it_is(tmp_path):
 
 def test_nothing_goes_through_pyplot():
     program = (
-        "import sys; from sottovoce.privacy.figures import new_figure; new_figure(); "
+        "import sys; from sottovoce.plotting import new_figure; new_figure(); "
         "sys.exit('matplotlib.pyplot' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], timeout=120).returncode == 0

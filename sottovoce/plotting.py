@@ -1,16 +1,17 @@
-"""Pictures of measurements: a few kinds of plot in one style, written whole or not at all."""
+"""Figures of measurements: the kinds of plot there are, in one style, without pyplot."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.errors import SottovoceError, UsageError, need
+from sottovoce.files import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,20 +92,16 @@ def save_figure(figure: Figure, path: Path | str) -> Path:
     kind = path.suffix.lower()[1:]
     # No date and no version: the same numbers give the same file.
     metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with _matplotlib().rc_context(_STYLE):
-            _settle(figure)
+        with whole_file(path) as part, _matplotlib().rc_context(_STYLE):
+            _fix_layout(figure)
             figure.savefig(part, format=kind, dpi=150, metadata=metadata)
-        part.replace(path)
     except OSError as error:
         raise SottovoceError(f"the figure cannot be written ({type(error).__name__})") from None
-    finally:
-        part.unlink(missing_ok=True)
     return path
 
 
-def _settle(figure: Figure) -> None:
+def _fix_layout(figure: Figure) -> None:
     """Find every part its place, once for all files that the figure is saved in."""
     layout = figure.get_layout_engine()
     if layout is not None:
@@ -114,7 +111,7 @@ def _settle(figure: Figure) -> None:
 
 def label(plot: Axes, *, title: str = "", x: str = "", y: str = "", legend: bool = False) -> None:
     """Title, names of the axes, and a legend if wanted."""
-    plot.set_title(plain(title), fontsize=10)
+    plot.set_title(literal(title), fontsize=10)
     plot.set_xlabel(x)
     plot.set_ylabel(y)
     if legend:
@@ -153,8 +150,6 @@ def histogram(
     y: str = "share",
 ) -> None:
     """Outlines of one or more samples over the same bins, each as shares that sum to 1."""
-    import numpy as np
-
     arrays = {name: np.asarray(values, dtype=np.float64) for name, values in samples.items()}
     arrays = {name: values[np.isfinite(values)] for name, values in arrays.items()}
     everything = np.concatenate([np.empty(0), *(values.ravel() for values in arrays.values())])
@@ -163,7 +158,7 @@ def histogram(
         counts, _ = np.histogram(values, bins=edges)
         colour = COLOURS[number % len(COLOURS)]
         shares = counts / max(values.size, 1)
-        plot.stairs(shares, edges, color=colour, label=plain(name), linewidth=1.4)
+        plot.stairs(shares, edges, color=colour, label=literal(name), linewidth=1.4)
         plot.stairs(shares, edges, color=colour, fill=True, alpha=0.15)
     label(plot, title=title, x=x, y=y, legend=len(arrays) > 1)
 
@@ -185,13 +180,11 @@ def lines(
 
     ``looks`` are how the names are drawn, by default as :func:`look` draws their numbers.
     """
-    import numpy as np
-
     alpha = 0.15 if len(curves) <= MOST_IN_A_PLOT else 0.08
     for number, (name, (at, values)) in enumerate(curves.items()):
         at, values = np.asarray(at, dtype=np.float64), np.asarray(values, dtype=np.float64)
         drawn = look(number) if looks is None else looks[name]
-        plot.plot(at, values, **drawn, label=plain(name))
+        plot.plot(at, values, **drawn, label=literal(name))
         if bands and name in bands:
             lower, upper = (np.asarray(end, dtype=np.float64) for end in bands[name])
             plot.fill_between(at, lower, upper, color=drawn["color"], alpha=alpha, linewidth=0)
@@ -218,14 +211,12 @@ def plane(
     On the dotted diagonal the attacker gains as much as the person does. ``ends`` are written
     beside the first and the last point of a path, where there is room.
     """
-    import numpy as np
-
     plot.plot([0, 1], [0, 1], color=MUTED, linestyle=":", linewidth=1)
     taken: list[Any] = []
     for number, (name, (risk, utility)) in enumerate(paths.items()):
         drawn = look(number) if looks is None else looks[name]
         points = np.column_stack([np.asarray(risk, dtype=float), np.asarray(utility, dtype=float)])
-        plot.plot(points[:, 0], points[:, 1], **drawn, label=plain(name))
+        plot.plot(points[:, 0], points[:, 1], **drawn, label=literal(name))
         for start, end in pairwise(points):
             middle = (start + end) / 2
             if np.hypot(*(end - start)) > SHORTEST_ARROW:
@@ -248,7 +239,7 @@ def plane(
 def beside(plot: Axes, text: str, point: Any, **style: Any) -> None:
     """A few letters to the right of a point, over all lines."""
     plot.annotate(
-        plain(text),
+        literal(text),
         xy=tuple(point),
         xytext=(4, 3),
         textcoords="offset points",
@@ -256,6 +247,132 @@ def beside(plot: Axes, text: str, point: Any, **style: Any) -> None:
         zorder=5,
         **style,
     )
+
+
+def heat_map(
+    plot: Axes,
+    values: ArrayLike,
+    *,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    low: float,
+    high: float,
+    title: str = "",
+    x: str = "",
+    y: str = "",
+) -> None:
+    """A shaded cell for each value, which stands in it; what is not a number stays empty.
+
+    ``low`` and ``high`` are the ends of the shades, so that several maps can share them.
+    """
+    from matplotlib import colormaps
+    from matplotlib.colors import Normalize
+
+    shown = np.ma.masked_invalid(np.asarray(values, dtype=np.float64))
+    shades = Normalize(low, max(high, low + 1e-9))
+    plot.pcolormesh(shown, cmap="cividis", norm=shades, edgecolors="white", linewidth=1)
+    for (row, column), value in np.ndenumerate(shown.filled(np.nan)):
+        if np.isnan(value):
+            continue
+        light = np.dot(colormaps["cividis"](shades(value))[:3], (0.299, 0.587, 0.114)) > 0.5
+        plot.text(
+            column + 0.5,
+            row + 0.5,
+            f"{value:.2f}",
+            ha="center",
+            va="center",
+            color="black" if light else "white",
+            fontsize=8,
+        )
+    plot.set_xticks(np.arange(len(columns)) + 0.5, columns)
+    plot.set_yticks(np.arange(len(rows)) + 0.5, rows)
+    plot.invert_yaxis()
+    plot.grid(visible=False)
+    plot.tick_params(length=0)
+    plot.spines[:].set_visible(False)
+    label(plot, title=title, x=x, y=y)
+
+
+def radar(
+    plot: Any,
+    axes: Sequence[str],
+    shapes: Mapping[str, ArrayLike],
+    *,
+    looks: Mapping[str, Mapping[str, Any]] | None = None,
+    title: str = "",
+) -> None:
+    """A closed shape for each name, with a value in [0, 1] on each axis; on a polar plot."""
+    at = np.linspace(0, 2 * np.pi, len(axes), endpoint=False)
+    for number, (name, values) in enumerate(shapes.items()):
+        drawn = look(number) if looks is None else looks[name]
+        values = np.asarray(values, dtype=np.float64)
+        plot.plot(np.append(at, 0), np.append(values, values[:1]), **drawn, label=literal(name))
+        plot.fill(at, values, color=drawn["color"], alpha=0.06, linewidth=0)
+    plot.set_theta_zero_location("N")
+    plot.set_xticks(at, [""] * len(axes))
+    for angle, name in zip(at, axes, strict=True):
+        side = "center" if abs(np.sin(angle)) < 0.1 else "right" if np.sin(angle) > 0 else "left"
+        height = "bottom" if np.cos(angle) > 0.1 else "top"
+        plot.text(angle, 1.08, literal(name), ha=side, va=height, fontsize=8)
+    plot.set_rlim(0, 1)
+    plot.set_yticks([0.25, 0.5, 0.75, 1], ["", ".5", "", "1"], fontsize=7, color=MUTED)
+    plot.set_rlabel_position(60)
+    plot.spines["polar"].set_color("#dddddd")
+    plot.set_title(literal(title), fontsize=10, pad=18)
+
+
+def polar_scatter(
+    plot: Axes,
+    groups: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    *,
+    looks: Mapping[str, Mapping[str, Any]] | None = None,
+    title: str = "",
+    x: str = "",
+) -> None:
+    """Points by (distance, angle in degrees up to 180) from the origin, over arcs and rays."""
+    where = {
+        name: (np.asarray(far, dtype=np.float64), np.radians(np.asarray(angle, dtype=np.float64)))
+        for name, (far, angle) in groups.items()
+    }
+    farthest = max((float(far.max()) for far, _ in where.values() if far.size), default=1.0)
+    widest = max((float(angle.max()) for _, angle in where.values() if angle.size), default=0.0)
+    sector = np.radians(np.clip(np.ceil(np.degrees(widest) / 30) * 30, 30, 180))
+    _sector(plot, farthest, sector)
+    for number, (name, (far, angle)) in enumerate(where.items()):
+        drawn = dict(look(number) if looks is None else looks[name]) | {"linestyle": "none"}
+        plot.plot(far * np.cos(angle), far * np.sin(angle), **drawn, label=literal(name))
+    plot.set_aspect("equal")
+    label(plot, title=title, x=x)
+
+
+def _sector(plot: Axes, farthest: float, sector: float) -> None:
+    """Arcs at round distances and rays every 30 degrees, in place of the usual axes."""
+    from matplotlib.ticker import MaxNLocator
+
+    arcs = np.asarray(MaxNLocator(5).tick_values(0, farthest))
+    arcs = arcs[(arcs > 0) & (arcs <= farthest * 1.25)]
+    turn = np.linspace(0, sector, 91)
+    for far in arcs:
+        plot.plot(far * np.cos(turn), far * np.sin(turn), color="#dddddd", linewidth=0.8, zorder=0)
+    for ray in np.arange(0, np.degrees(sector) + 1, 30):
+        across, up = np.cos(np.radians(ray)), np.sin(np.radians(ray))
+        ends = [0, arcs[-1] * across], [0, arcs[-1] * up]
+        plot.plot(*ends, color="#dddddd", linewidth=0.8, zorder=0)
+        plot.annotate(
+            f"{ray:g}°",
+            (ends[0][1], ends[1][1]),
+            (7 * across, 7 * up),
+            textcoords="offset points",
+            ha="center" if abs(across) < 0.5 else "left" if across > 0 else "right",
+            va="center" if up < 0.5 else "bottom",
+            fontsize=8,
+            color=MUTED,
+        )
+    plot.set_xticks([0, *arcs], [f"{far:g}" for far in (0, *arcs)])
+    plot.set_yticks([])
+    plot.grid(visible=False)
+    plot.spines[:].set_visible(False)
+    plot.margins(0.02)
 
 
 def look(number: int) -> dict[str, Any]:
@@ -269,15 +386,11 @@ def look(number: int) -> dict[str, Any]:
     }
 
 
-def plain(name: str) -> str:
+def literal(name: str) -> str:
     """The name as it is: matplotlib takes $ for a formula, and hides what starts with _."""
     name = name.replace("$", r"\$")
     return f" {name}" if name.startswith("_") else name
 
 
 def _matplotlib() -> Any:
-    try:
-        import matplotlib
-    except ImportError:
-        raise SottovoceError("figures need matplotlib: pip install 'sottovoce[lab]'") from None
-    return matplotlib
+    return need("matplotlib", "lab", "figures need matplotlib")

@@ -1,0 +1,308 @@
+"""Read text and tables, write files whole or not at all, lock files between processes.
+
+Messages name files and lines, and never repeat what is in them.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import secrets
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from sottovoce.errors import SottovoceError, UsageError
+
+BOM = "\ufeff"
+GZIP = b"\x1f\x8b"
+"""How gzipped files begin."""
+GROWING = ".growing"
+"""How the names of unfinished files end; they begin with a dot."""
+ATTEMPTS = 5
+"""To give a folder its name, while other processes may do the same."""
+
+
+# Reading: text and tables, perhaps gzipped.
+
+
+def read_text(file: Path | str) -> str:
+    """The whole of a text file without its byte order mark; ``-`` is standard input."""
+    try:
+        data = sys.stdin.buffer.read() if str(file) == "-" else Path(file).read_bytes()
+        if data.startswith(GZIP):
+            data = gzip.decompress(data)
+        content = data.decode("utf-8")
+    except FileNotFoundError:
+        raise UsageError("there is no such file: check the path") from None
+    except IsADirectoryError:
+        raise UsageError("that is a folder, not a file: check the path") from None
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"line {line} of the file is not UTF-8: convert it first") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise SottovoceError(f"the file cannot be read ({type(error).__name__})") from None
+    if "\0" in content:
+        line = content.count("\n", 0, content.index("\0")) + 1
+        raise UsageError(f"line {line} of the file holds a NUL byte: it is not a text file")
+    return content.lstrip(BOM)
+
+
+def read_lines(file: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file that are not blank, stripped, with their numbers.
+
+    They are read one at a time, so that the file may be large; ``.gz`` is unpacked.
+    """
+    number = 0
+    try:
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
+            for number, line in enumerate(stream, start=1):
+                if text := line.decode("utf-8-sig").strip():
+                    yield number, text
+    except UnicodeDecodeError:
+        raise SottovoceError(
+            f"line {number} of {file} is not UTF-8 text: convert the file first"
+        ) from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise SottovoceError(
+            f"cannot read {file} beyond line {number} ({type(error).__name__}): it may be "
+            "damaged or not be yours to read"
+        ) from None
+
+
+def read_words(file: Path | str) -> set[str]:
+    """The words of a list, one a line."""
+    return {line.strip() for line in read_text(file).splitlines()} - {""}
+
+
+def numbered_lines(content: str) -> Iterator[tuple[int, str]]:
+    """The lines of a text that are not blank, with their numbers."""
+    for number, line in enumerate(content.split("\n"), start=1):
+        if line.strip():
+            yield number, line
+
+
+def json_lines(
+    lines: Iterable[tuple[int, str]],
+    name: str = "the file",
+    *,
+    how: str,
+    error: type[SottovoceError] = UsageError,
+) -> Iterator[tuple[int, Any]]:
+    """The value of each numbered line.
+
+    ``name`` is what errors call the file, and ``how`` says what to write instead.
+    """
+    for number, line in lines:
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            raise error(f"line {number} of {name} is not JSON: {how}") from None
+        yield number, value
+
+
+def json_objects(
+    lines: Iterable[tuple[int, str]],
+    name: str = "the file",
+    *,
+    how: str,
+    error: type[SottovoceError] = UsageError,
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The object of each numbered line; another value is an error. See :func:`json_lines`."""
+    for number, value in json_lines(lines, name, how=how, error=error):
+        if not isinstance(value, dict):
+            raise error(f"line {number} of {name} is JSON but not an object: {how}")
+        yield number, value
+
+
+class CsvTable:
+    """The rows of a CSV text, or of one with tabs, below the header in its first line.
+
+    Iterating gives the number of the line in which a row ends, and its fields by column. Blank
+    rows are left out, and a row with more or fewer fields than the header is an error.
+
+    name
+        What errors call the table.
+    how
+        Says in errors what to give instead.
+    quoting
+        Says in errors what to do about fields that hold commas.
+    tabs
+        Fields end at tabs, and quotes are letters like any other.
+    fold_header
+        Neither case nor blanks around them tell the names of columns apart.
+    """
+
+    def __init__(
+        self,
+        content: str,
+        name: str = "the CSV file",
+        *,
+        how: str,
+        quoting: str = "",
+        tabs: bool = False,
+        fold_header: bool = False,
+    ) -> None:
+        stream = io.StringIO(content, newline="")
+        if tabs:
+            self._rows = csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)
+        else:
+            self._rows = csv.reader(stream)
+        self._name, self._how, self._quoting = name, how, quoting
+        header = next(self._readable(), [])
+        self.header = [column.strip().casefold() for column in header] if fold_header else header
+
+    def require(self, *columns: str) -> None:
+        """Refuse a table without these columns."""
+        missing = [column for column in columns if column not in self.header]
+        if missing:
+            raise UsageError(f"{self._name} has no column {' and '.join(missing)}: {self._how}")
+
+    def __iter__(self) -> Iterator[tuple[int, dict[str, str]]]:
+        for row in self._readable():
+            if row and len(row) != len(self.header):
+                raise UsageError(
+                    f"the row that ends in line {self._rows.line_num} of {self._name} has another "
+                    "number of fields than the header" + (self._quoting and f": {self._quoting}")
+                )
+            if row:
+                yield self._rows.line_num, dict(zip(self.header, row, strict=True))
+
+    def _readable(self) -> Iterator[list[str]]:
+        try:
+            yield from self._rows
+        except csv.Error:
+            raise UsageError(
+                f"line {self._rows.line_num} of {self._name} cannot be read: {self._how}"
+            ) from None
+
+
+# Writing: under another name first. What is on disk as a whole then gets its own name in one step.
+
+
+def write_whole(file: Path, data: bytes, mode: int = 0o666) -> None:
+    """Write a file that no other process writes at the same time."""
+    with whole_file(file, mode, alone=True) as part, part.open("wb", buffering=0) as out:
+        write_through(out, data)
+
+
+@contextmanager
+def whole_file(file: Path, mode: int = 0o666, *, alone: bool = False) -> Iterator[Path]:
+    """Give an empty file to write to, which then becomes ``file``; after an error it is removed.
+
+    alone
+        No other process writes this file at the same time. Then what a killed process left is
+        written over; otherwise it stays, and each call has an unfinished file of its own.
+    """
+    part = beside(file) if alone else beside(file, secrets.token_hex(4))
+    try:
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode))
+        yield part
+        _sync(part)
+        move_file(part, file)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def beside(file: Path, *parts: str) -> Path:
+    """The name of a file while it is not finished."""
+    return file.with_name("." + ".".join([file.name, *parts]) + GROWING)
+
+
+def write_through(file: io.FileIO, data: bytes) -> None:
+    """Write everything, and wait until it is on disk."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
+    os.fsync(file.fileno())
+
+
+def settle_file(file: Path) -> None:
+    """Wait until a file is on disk, and give it the usual permissions."""
+    _sync(file)
+    mask = os.umask(0o077)
+    os.umask(mask)
+    file.chmod(0o666 & ~mask)
+
+
+def move_file(file: Path, to: Path) -> None:
+    """Give a file that is on disk its name, and wait until the name is on disk."""
+    file.replace(to)
+    if sys.platform != "win32":
+        folder = os.open(to.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def move_folder(
+    made: Path, to: Path, aside: Path, keep: Callable[[], bool] = lambda: False
+) -> None:
+    """Give a finished folder its name. A folder of that name is moved into ``aside``.
+
+    ``keep`` is asked before: it says whether the folder that is there will do as well.
+    """
+    for attempt in range(ATTEMPTS):
+        try:
+            made.rename(to)
+        except OSError as error:
+            failure = error
+        else:
+            return
+        if keep():
+            return
+        with suppress(OSError):
+            to.rename(aside / f"replaced-{attempt}")
+    raise failure
+
+
+def _sync(file: Path) -> None:
+    with file.open("rb") as handle:
+        os.fsync(handle.fileno())
+
+
+# Locking.
+
+
+@contextmanager
+def locked(
+    file: Path,
+    *,
+    wait: bool,
+    busy: str = "another process is at work here: wait for it",
+    private: bool = False,
+    remove: bool = False,
+) -> Iterator[None]:
+    """Keep other processes out of this block; the lock of a process that was killed is free.
+
+    wait
+        For the process that has the lock; else there is an error at once, with the message
+        ``busy``.
+    private
+        Nobody else may open the file.
+    remove
+        Remove the file when the block ends without an error.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(file, mode=0o600) if private else FileLock(file)
+    try:
+        lock.acquire(timeout=-1 if wait else 0)
+    except Timeout:
+        raise UsageError(busy) from None
+    try:
+        yield
+        if remove:
+            # Before the lock is let go: whoever waits for it sees that the file is gone.
+            with suppress(OSError):
+                file.unlink()
+    finally:
+        lock.release()
