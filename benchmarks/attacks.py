@@ -19,8 +19,8 @@ from numpy.random import PCG64, Generator
 
 from sottovoce import Obfuscator, load_space, mechanism
 from sottovoce.mechanisms.base import WordMechanism
-from sottovoce.privacy.reconstruction import Recovery, reconstruct
-from sottovoce.privacy.releases import Released
+from sottovoce.privacy.attacks import Recovery, reconstruct
+from sottovoce.privacy.attacks.releases import Released
 from sottovoce.text import TextPipeline
 
 ONCE = [f"cmp:epsilon={epsilon}" for epsilon in (5, 10, 12.5, 15, 20)]

@@ -152,7 +152,7 @@ def figures(fingerprint: str, engine: str, reranker: str) -> dict[str, Any]:
     """A summary of an experiment that nobody ran: figures to be shown, not to be believed."""
     from sottovoce.collections import demo_log
     from sottovoce.experiments.contents import digest
-    from sottovoce.privacy.query_log import QueryLog
+    from sottovoce.privacy.attacks.query_log import QueryLog
 
     def share(value: float, queries: int, **more: Any) -> dict[str, Any]:
         low, high = max(0, value - 0.04), value + 0.06

@@ -34,7 +34,7 @@ from sottovoce.errors import UsageError
 from sottovoce.experiments.summary import among
 from sottovoce.ledger import Ledger
 from sottovoce.mechanisms import names, parse
-from sottovoce.privacy.query_log import QueryLog
+from sottovoce.privacy.attacks.query_log import QueryLog
 from sottovoce.sanitizing import Sanitizer
 
 QUERY = "treatment for skin cancer"

@@ -46,10 +46,10 @@ from sottovoce.experiments.steps.searching import SENT_AT_A_TIME
 from sottovoce.experiments.tables import SCHEMAS
 from sottovoce.experiments.workshop import Workshop
 from sottovoce.privacy.deniability import deniability, neighbour_distances
-from sottovoce.privacy.inference import infer
-from sottovoce.privacy.query_log import QueryLog, read_log
-from sottovoce.privacy.reconstruction import reconstruct
-from sottovoce.privacy.releases import Released
+from sottovoce.privacy.attacks.inference import infer
+from sottovoce.privacy.attacks.query_log import QueryLog, read_log
+from sottovoce.privacy.attacks import reconstruct
+from sottovoce.privacy.attacks.releases import Released
 from sottovoce.privacy.sampling import sample_words
 from sottovoce.privacy.similarity import similarity
 from sottovoce.search.private_search import PrivateSearch

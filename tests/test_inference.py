@@ -19,8 +19,8 @@ from sottovoce.encoders import load_encoder
 from sottovoce.encoders.strong import StrongEncoder
 from sottovoce.errors import UsageError
 from sottovoce.paths import HOME_VARIABLE
-from sottovoce.privacy import inference
-from sottovoce.privacy.inference import (
+from sottovoce.privacy.attacks import inference
+from sottovoce.privacy.attacks.inference import (
     TIE,
     Attacked,
     Inference,
@@ -28,8 +28,8 @@ from sottovoce.privacy.inference import (
     infer,
     mid_ranks,
 )
-from sottovoce.privacy.query_log import NOT_THERE, QueryLog, read_log
-from sottovoce.privacy.releases import Released, read_releases
+from sottovoce.privacy.attacks.query_log import NOT_THERE, QueryLog, read_log
+from sottovoce.privacy.attacks.releases import Released, read_releases
 from sottovoce.threads import set_threads
 
 SECRET = "zebrawood divorce"

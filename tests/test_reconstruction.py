@@ -11,7 +11,7 @@ from numpy.random import PCG64, Generator
 from sottovoce import Obfuscator, mechanism
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
-from sottovoce.privacy.reconstruction import (
+from sottovoce.privacy.attacks import (
     ATTACKS,
     Recovery,
     by_rank,
@@ -19,7 +19,7 @@ from sottovoce.privacy.reconstruction import (
     reconstruct,
     strongest,
 )
-from sottovoce.privacy.releases import Released, read_releases
+from sottovoce.privacy.attacks.releases import Released, read_releases
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
 from sottovoce.statistics import clopper_pearson
 

@@ -9,10 +9,10 @@ from numpy.random import PCG64, Generator
 from sottovoce import Obfuscator, mechanism
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.mechanisms.noise import NoiseMechanism
-from sottovoce.privacy.reconstruction import Recovery, reconstruct, strongest
-from sottovoce.privacy.reconstruction.sampled import responsibilities
-from sottovoce.privacy.reconstruction.truncation import truncated
-from sottovoce.privacy.releases import Released
+from sottovoce.privacy.attacks import Recovery, reconstruct, strongest
+from sottovoce.privacy.attacks.sampled import responsibilities
+from sottovoce.privacy.attacks.truncation import truncated
+from sottovoce.privacy.attacks.releases import Released
 from sottovoce.randomness import Draws
 from sottovoce.spaces.space import WordSpace
 from sottovoce.statistics import clopper_pearson

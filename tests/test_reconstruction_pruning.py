@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from numpy.random import PCG64, Generator
 
 from sottovoce import mechanism
-from sottovoce.privacy.reconstruction import by_rank, likelihood, reconstruct
-from sottovoce.privacy.reconstruction.boxes import contents
-from sottovoce.privacy.reconstruction.contenders import _least_normalisers, bounded
-from sottovoce.privacy.releases import Released
+from sottovoce.privacy.attacks import by_rank, likelihood, reconstruct
+from sottovoce.privacy.attacks.boxes import contents
+from sottovoce.privacy.attacks.contenders import _least_normalisers, bounded
+from sottovoce.privacy.attacks.releases import Released
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
 
 epsilons = st.sampled_from([0.1, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 50.0])

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.privacy.releases import parse_releases, read_releases
+from sottovoce.privacy.attacks.releases import parse_releases, read_releases
 
 CSV = "id,text,obfuscatedText,mechanism,epsilon\n7,a b,c d,CMP,10\n7,a b,e f,CMP,10\n8,x,y,CMP,10\n"
 

@@ -11,10 +11,10 @@ from sottovoce import Obfuscator, mechanism
 from sottovoce.cli import app
 from sottovoce.encoders import load_encoder
 from sottovoce.errors import UsageError
-from sottovoce.privacy.query_log import QueryLog
-from sottovoce.privacy.reconstruction import counted
-from sottovoce.privacy.releases import Released
-from sottovoce.privacy.risk import assess
+from sottovoce.privacy.attacks.query_log import QueryLog
+from sottovoce.privacy.attacks import counted
+from sottovoce.privacy.attacks.releases import Released
+from sottovoce.privacy.attacks.risk import assess
 
 QUERIES = [
     "skin cancer",

@@ -13,7 +13,7 @@ from sottovoce import Obfuscator, PrivateSearch, TextPipeline, mechanism
 from sottovoce.engines.base import Hit
 from sottovoce.errors import SottovoceError
 from sottovoce.ledger import Ledger
-from sottovoce.privacy.query_log import QueryLog
+from sottovoce.privacy.attacks.query_log import QueryLog
 from sottovoce.search.boundary import Boundary
 from sottovoce.search.reranking import load_reranker
 from sottovoce.text import folded_text

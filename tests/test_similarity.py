@@ -14,7 +14,7 @@ from sottovoce.cli import main
 from sottovoce.encoders import load_encoder
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.privacy.overlap import bleu, jaccard, meteor
-from sottovoce.privacy.releases import Released, read_releases
+from sottovoce.privacy.attacks.releases import Released, read_releases
 from sottovoce.privacy.similarity import SimilarityMeter, similarity
 
 EPSILONS = ("1", "5", "10", "12.5", "15", "17.5", "20", "25", "30", "50")

@@ -15,7 +15,7 @@ from sottovoce.errors import SottovoceError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from sottovoce.privacy.releases import Released
+    from sottovoce.privacy.attacks.releases import Released
     from sottovoce.privacy.similarity import Measure, Similarity, SimilarityMeter
 
 Row = tuple[str, "Similarity"]
@@ -81,7 +81,7 @@ def similarity(
 
 
 def _read(file: str, at: int, of: int) -> list[Released]:
-    from sottovoce.privacy.releases import read_releases
+    from sottovoce.privacy.attacks.releases import read_releases
 
     try:
         return read_releases(file)

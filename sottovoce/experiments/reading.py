@@ -28,7 +28,7 @@ from sottovoce.experiments.problems import ExperimentError, Problems, Section
 from sottovoce.experiments.selection import unmeasured
 from sottovoce.experiments.steps.learning import task_name
 from sottovoce.experiments.systems import read_published, read_systems, read_texts
-from sottovoce.privacy.reconstruction import ATTACKS
+from sottovoce.privacy.attacks import ATTACKS
 from sottovoce.privacy.similarity import MEASURES
 
 RERANKERS = ("light",)

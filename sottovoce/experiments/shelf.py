@@ -18,7 +18,7 @@ from sottovoce.experiments.naming import without_path
 from sottovoce.mechanisms import Mechanism
 from sottovoce.mechanisms.build import build, load_resource
 from sottovoce.pools import Pool
-from sottovoce.privacy.query_log import QueryLog, read_log
+from sottovoce.privacy.attacks.query_log import QueryLog, read_log
 from sottovoce.privacy.sampling import sample_words
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import TextPipeline

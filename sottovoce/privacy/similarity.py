@@ -24,7 +24,7 @@ from sottovoce.privacy.overlap import (
     meteor,
     nltk_is_here,
 )
-from sottovoce.privacy.releases import Released
+from sottovoce.privacy.attacks.releases import Released
 from sottovoce.statistics import LEVEL, t_interval
 from sottovoce.types import Float32Array, Float64Array, IntArray, Progress
 

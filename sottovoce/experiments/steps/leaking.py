@@ -14,9 +14,9 @@ from sottovoce.experiments.steps.drawing import Variants
 from sottovoce.experiments.tables import PRIVATE, make_table
 from sottovoce.mechanisms import WordMechanism, parse
 from sottovoce.privacy.deniability import word_mechanism
-from sottovoce.privacy.inference import infer
-from sottovoce.privacy.reconstruction import Recovery, reconstruct
-from sottovoce.privacy.releases import Released
+from sottovoce.privacy.attacks.inference import infer
+from sottovoce.privacy.attacks import Recovery, reconstruct
+from sottovoce.privacy.attacks.releases import Released
 from sottovoce.privacy.similarity import SimilarityMeter
 
 Value: TypeAlias = tuple[str, str, float]

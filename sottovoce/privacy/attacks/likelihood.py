@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from sottovoce.privacy.reconstruction.contenders import bounded, contenders
-from sottovoce.privacy.reconstruction.target import Target, occurrences
+from sottovoce.privacy.attacks.contenders import bounded, contenders
+from sottovoce.privacy.attacks.target import Target, occurrences
 from sottovoce.threads import parallel_map
 from sottovoce.types import UNKNOWN, Float64Array, IntArray
 

@@ -14,17 +14,17 @@ from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.mechanisms.boxes import BoxMechanism
 from sottovoce.mechanisms.noise import NoiseMechanism
-from sottovoce.privacy.reconstruction.alignment import Text, align
-from sottovoce.privacy.reconstruction.ceiling import seen_through
-from sottovoce.privacy.reconstruction.cells import cells
-from sottovoce.privacy.reconstruction.intersection import intersection
-from sottovoce.privacy.reconstruction.likelihood import likelihood
-from sottovoce.privacy.reconstruction.priors import log_prior
-from sottovoce.privacy.reconstruction.recovery import Guessed, Recovery
-from sottovoce.privacy.reconstruction.sampled import sampled
-from sottovoce.privacy.reconstruction.simple import centroid, mode
-from sottovoce.privacy.reconstruction.target import CERTAIN, Target
-from sottovoce.privacy.releases import Released
+from sottovoce.privacy.attacks.alignment import Text, align
+from sottovoce.privacy.attacks.ceiling import seen_through
+from sottovoce.privacy.attacks.cells import cells
+from sottovoce.privacy.attacks.intersection import intersection
+from sottovoce.privacy.attacks.likelihood import likelihood
+from sottovoce.privacy.attacks.priors import log_prior
+from sottovoce.privacy.attacks.recovery import Guessed, Recovery
+from sottovoce.privacy.attacks.sampled import sampled
+from sottovoce.privacy.attacks.simple import centroid, mode
+from sottovoce.privacy.attacks.target import CERTAIN, Target
+from sottovoce.privacy.attacks.releases import Released
 from sottovoce.randomness import Randomness, as_seed, is_seeded, secure_generator
 from sottovoce.types import UNKNOWN, BoolArray, Float64Array, IntArray, Progress
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
-from sottovoce.privacy.reconstruction.alignment import Reader
+from sottovoce.privacy.attacks.alignment import Reader
 from sottovoce.spaces.space import WordSpace
 from sottovoce.types import UNKNOWN, Float64Array
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sottovoce.mechanisms.noise import NoiseMechanism
-from sottovoce.privacy.reconstruction.target import Target
-from sottovoce.privacy.reconstruction.truncation import truncated
+from sottovoce.privacy.attacks.target import Target
+from sottovoce.privacy.attacks.truncation import truncated
 from sottovoce.randomness import Draws
 from sottovoce.threads import parallel_map, threads
 from sottovoce.types import UNKNOWN, Float32Array, Float64Array, IntArray

@@ -13,9 +13,9 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from sottovoce.mechanisms.boxes import BoxMechanism
-from sottovoce.privacy.reconstruction.boxes import contents
-from sottovoce.privacy.reconstruction.likelihood import Best, by_count, unseen_out
-from sottovoce.privacy.reconstruction.target import Target, occurrences
+from sottovoce.privacy.attacks.boxes import contents
+from sottovoce.privacy.attacks.likelihood import Best, by_count, unseen_out
+from sottovoce.privacy.attacks.target import Target, occurrences
 from sottovoce.types import BoolArray, IntArray
 
 WORDS_AT_A_TIME = 512

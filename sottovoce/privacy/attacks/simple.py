@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from sottovoce.privacy.reconstruction.target import Target
+from sottovoce.privacy.attacks.target import Target
 from sottovoce.types import UNKNOWN, IntArray
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from sottovoce.mechanisms.noise import NoiseMechanism
-from sottovoce.privacy.reconstruction.target import Target
+from sottovoce.privacy.attacks.target import Target
 from sottovoce.randomness import Draws
 from sottovoce.types import UNKNOWN, Float64Array, IntArray
 

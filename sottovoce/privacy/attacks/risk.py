@@ -9,11 +9,11 @@ from typing import Any, Literal
 from sottovoce.encoders import Encoder
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
-from sottovoce.privacy.inference import Inference, infer
-from sottovoce.privacy.query_log import QueryLog
-from sottovoce.privacy.reconstruction import Recovery, counted, reconstruct
-from sottovoce.privacy.reconstruction.run import COUNTS
-from sottovoce.privacy.releases import Released
+from sottovoce.privacy.attacks.inference import Inference, infer
+from sottovoce.privacy.attacks.query_log import QueryLog
+from sottovoce.privacy.attacks import Recovery, counted, reconstruct
+from sottovoce.privacy.attacks.run import COUNTS
+from sottovoce.privacy.attacks.releases import Released
 from sottovoce.randomness import Randomness, is_seeded
 from sottovoce.types import Float64Array, Progress
 

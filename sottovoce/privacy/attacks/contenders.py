@@ -21,7 +21,7 @@ from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.mechanisms.exponential import ExponentialMechanism
 from sottovoce.mechanisms.santext import SanText
 from sottovoce.mechanisms.tem import TEM
-from sottovoce.privacy.reconstruction.target import Target
+from sottovoce.privacy.attacks.target import Target
 from sottovoce.spaces.distances import Distances
 from sottovoce.threads import parallel_map
 from sottovoce.types import Float64Array, IntArray

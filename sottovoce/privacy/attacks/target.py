@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from sottovoce.mechanisms.base import WordMechanism
-from sottovoce.privacy.reconstruction.alignment import Reading, Text
+from sottovoce.privacy.attacks.alignment import Reading, Text
 from sottovoce.spaces.nearest import Nearest
 from sottovoce.spaces.space import WordSpace
 from sottovoce.types import UNKNOWN, Float64Array, IntArray, Progress

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import regex
 
 from sottovoce.errors import UsageError
-from sottovoce.privacy.releases import Released
+from sottovoce.privacy.attacks.releases import Released
 from sottovoce.spaces.space import WordSpace
 from sottovoce.types import UNKNOWN
 

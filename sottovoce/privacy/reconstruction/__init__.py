@@ -1,7 +1,0 @@
-"""Attacks that know the mechanism: which words can be read off a release, position by position."""
-
-from sottovoce.privacy.reconstruction.priors import by_rank, counted
-from sottovoce.privacy.reconstruction.recovery import Guessed, Recovery, strongest
-from sottovoce.privacy.reconstruction.run import ATTACKS, reconstruct
-
-__all__ = ["ATTACKS", "Guessed", "Recovery", "by_rank", "counted", "reconstruct", "strongest"]
