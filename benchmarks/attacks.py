@@ -19,8 +19,7 @@ from numpy.random import PCG64, Generator
 
 from sottovoce import Obfuscator, load_space, mechanism
 from sottovoce.mechanisms.base import WordMechanism
-from sottovoce.privacy.attacks import Recovery, reconstruct
-from sottovoce.privacy.attacks.releases import Released
+from sottovoce.privacy import Recovery, Released, reconstruct
 from sottovoce.text import TextPipeline
 
 ONCE = [f"cmp:epsilon={epsilon}" for epsilon in (5, 10, 12.5, 15, 20)]

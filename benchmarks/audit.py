@@ -13,8 +13,8 @@ import time
 
 from sottovoce import load_space, mechanism
 from sottovoce.mechanisms.exponential import ExponentialMechanism
-from sottovoce.privacy.audit.all_pairs import all_pairs
-from sottovoce.privacy.audit.claims import claims
+from sottovoce.privacy.auditing.all_pairs import all_pairs
+from sottovoce.privacy.auditing.findings import claims
 from sottovoce.threads import threads
 
 SPECS = [f"santext:epsilon={epsilon}" for epsilon in (1, 2, 3, 5, 10)]

@@ -26,18 +26,16 @@ import numpy as np
 
 from sottovoce import load_space, mechanism
 from sottovoce.collections import demo_log, load_collection
+from sottovoce.evaluation import LabelledTexts, Score, read_task
 from sottovoce.evaluation.downstream import (
-    LabelledTexts,
     Outcome,
-    Score,
     Setting,
     experiment,
     judged_questions,
-    read_task,
-    summarise,
+    summarize,
 )
 from sottovoce.evaluation.downstream.data import chosen_rows
-from sottovoce.evaluation.downstream.figure import BASELINES, downstream_figure, without_epsilon
+from sottovoce.evaluation.downstream.scores import BASELINES, downstream_figure, without_epsilon
 from sottovoce.mechanisms import Mechanism
 from sottovoce.paths import cache_folder
 from sottovoce.plotting import save_figure
@@ -207,7 +205,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     for file in options.files:
         bench = Bench(file, options)
-        scores = summarise(bench.outcomes())
+        scores = summarize(bench.outcomes())
         table(scores, bench)
         if options.figures is not None:
             options.figures.mkdir(parents=True, exist_ok=True)

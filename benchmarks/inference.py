@@ -25,9 +25,7 @@ from sottovoce.collections import demo_log
 from sottovoce.encoders import Encoder, load_encoder
 from sottovoce.encoders.strong import StrongEncoder
 from sottovoce.paths import HOME_VARIABLE
-from sottovoce.privacy.attacks.inference import infer
-from sottovoce.privacy.attacks.query_log import QueryLog, read_log
-from sottovoce.privacy.attacks.releases import Released, read_releases
+from sottovoce.privacy import QueryLog, Released, infer, read_log, read_releases
 from sottovoce.types import Float32Array
 
 QUERIES, ATTACKED, VARIANTS, WIDTH = 750_000, 43, 50, 384

@@ -11,12 +11,7 @@ import sottovoce
 from sottovoce.cli.search import show
 from sottovoce.collections import demo_log, load_collection
 from sottovoce.engines.bm25 import BM25
-from sottovoce.evaluation.private import (
-    Quality,
-    with_privacy,
-    with_unrelated_queries,
-    without_privacy,
-)
+from sottovoce.evaluation import Quality, with_privacy, with_unrelated_queries, without_privacy
 from sottovoce.randomness import secure_generator
 from sottovoce.search.reranking import load_reranker
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sottovoce.lazy import lazy_names
 
 __version__ = "0.1.0"
 
@@ -13,30 +14,10 @@ if TYPE_CHECKING:
     from sottovoce.ledger import Ledger
     from sottovoce.mechanisms import Mechanism, WordMechanism, mechanism
     from sottovoce.obfuscation import Obfuscation, Obfuscator
-    from sottovoce.search.private_search import PrivateSearch, SearchResult
+    from sottovoce.search import PrivateSearch, SearchResult
     from sottovoce.spaces.sources import resolve as load_space
     from sottovoce.spaces.space import OutputVocabulary, WordSpace
     from sottovoce.text import TextPipeline
-
-# Public names and where they live; each is imported when it is first asked for.
-_homes = {
-    "Guarantee": "sottovoce.guarantees",
-    "Ledger": "sottovoce.ledger",
-    "Mechanism": "sottovoce.mechanisms",
-    "Obfuscation": "sottovoce.obfuscation",
-    "Obfuscator": "sottovoce.obfuscation",
-    "OutputVocabulary": "sottovoce.spaces.space",
-    "PrivacyWarning": "sottovoce.errors",
-    "PrivateSearch": "sottovoce.search",
-    "SearchResult": "sottovoce.search",
-    "SottovoceError": "sottovoce.errors",
-    "TextPipeline": "sottovoce.text",
-    "UsageError": "sottovoce.errors",
-    "WordMechanism": "sottovoce.mechanisms",
-    "WordSpace": "sottovoce.spaces.space",
-    "load_space": "sottovoce.spaces.sources:resolve",
-    "mechanism": "sottovoce.mechanisms",
-}
 
 __all__ = [
     "Guarantee",
@@ -58,11 +39,17 @@ __all__ = [
     "mechanism",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _homes:
-        raise AttributeError(f"module 'sottovoce' has no attribute '{name}'")
-    module, _, attribute = _homes[name].partition(":")
-    value = getattr(import_module(module), attribute or name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(
+    __name__,
+    {
+        ".errors": "PrivacyWarning, SottovoceError, UsageError",
+        ".guarantees": "Guarantee",
+        ".ledger": "Ledger",
+        ".mechanisms": "Mechanism, WordMechanism, mechanism",
+        ".obfuscation": "Obfuscation, Obfuscator",
+        ".search": "PrivateSearch, SearchResult",
+        ".spaces.sources": "resolve as load_space",
+        ".spaces.space": "OutputVocabulary, WordSpace",
+        ".text": "TextPipeline",
+    },
+)

@@ -45,6 +45,13 @@ def as_seed(rng: int | SeedSequence) -> SeedSequence:
     return SeedSequence(int(rng))
 
 
+def as_generator(rng: Randomness) -> Generator:
+    """The generator that this stands for: a secure one without a seed."""
+    if rng is None:
+        return secure_generator()
+    return rng if isinstance(rng, Generator) else Generator(PCG64(as_seed(rng)))
+
+
 class Draws:
     """Random numbers for a run of tokens, some of them from each of several generators.
 

@@ -10,14 +10,12 @@ from quadrature import plane_law as by_rays
 
 from sottovoce import mechanism
 from sottovoce.guarantees import Guarantee
-from sottovoce.privacy.audit import Finding, Witness, audit
-from sottovoce.privacy.audit.all_pairs import all_pairs, log_normalisers
-from sottovoce.privacy.audit.claims import Claim, claims
-from sottovoce.privacy.audit.exact import judge, neighbours, pair_losses
-from sottovoce.privacy.audit.fixtures import STRETCH, on_line, on_plane
-from sottovoce.privacy.audit.plane import ANGLES, ERROR, plane_law, worst_of
-from sottovoce.privacy.audit.sampled import sampled
-from sottovoce.privacy.audit.verdicts import STRUCTURE, Audit
+from sottovoce.privacy.auditing import Finding, Witness, audit
+from sottovoce.privacy.auditing.all_pairs import all_pairs, log_normalizers
+from sottovoce.privacy.auditing.exact import close_words, judge, pair_losses
+from sottovoce.privacy.auditing.findings import STRUCTURE, Audit, Claim, claims
+from sottovoce.privacy.auditing.noise_checks import ANGLES, ERROR, plane_law, worst_of
+from sottovoce.privacy.auditing.sampled_bounds import STRETCH, on_line, on_plane, sampled
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
 
 
@@ -57,7 +55,7 @@ def test_santext_of_the_five_words(toy):
     (claim,) = claims(chosen)
     assert claim.bounds(chosen, np.array([0]), np.array([1]))[0] == pytest.approx(1.26491, abs=1e-5)
     np.testing.assert_allclose(
-        log_normalisers(chosen, np.arange(5), quiet),
+        log_normalizers(chosen, np.arange(5), quiet),
         [0.80136, 0.87751, 0.74486, 0.51211, 0.58996],
         atol=1e-5,
     )
@@ -147,7 +145,7 @@ def test_differing_supports_are_infinitely_far_apart(toy):
 
 def test_words_that_share_a_place_are_neighbours_but_never_their_own():
     space = WordSpace.from_arrays(list("abcd"), [[0.0], [0.0], [0.0], [1.0]])
-    near = neighbours(mechanism("cmp", space=space), np.arange(4), 2)
+    near = close_words(space, np.arange(4), 2)
     assert all(word not in row for word, row in enumerate(near))
 
 

@@ -12,7 +12,7 @@ from sottovoce.mechanisms.cmp import CMP
 from sottovoce.mechanisms.custext import CusText
 from sottovoce.mechanisms.noise import spherical_noise
 from sottovoce.mechanisms.santext import SanText
-from sottovoce.privacy.audit import audit
+from sottovoce.privacy.auditing import audit
 from sottovoce.randomness import Draws
 from sottovoce.spaces.space import WordSpace
 

@@ -16,9 +16,9 @@ from sottovoce.errors import UsageError
 from sottovoce.mechanisms import WordMechanism
 from sottovoce.privacy.calibration import Calibration, calibrate
 from sottovoce.privacy.costs import measure_cost, nats
-from sottovoce.privacy.deniability import deniability
-from sottovoce.privacy.sampling import sample_words
+from sottovoce.privacy.plausible_deniability import deniability
 from sottovoce.privacy.targets import DrawsJudge, LawJudge, Targets
+from sottovoce.privacy.word_samples import sample_words
 from sottovoce.spaces.space import WordSpace
 from sottovoce.spaces.store import SpaceWriter
 

@@ -601,7 +601,7 @@ def test_a_pool_of_800_000_strings_takes_bounded_memory():
 @pytest.mark.parametrize("name", ["comet-cmp", "comet-mahalanobis"])
 def test_the_audit_passes_independent_noise_and_refutes_shared_noise(name):
     from sottovoce.pools import load_pool
-    from sottovoce.privacy.audit import audit
+    from sottovoce.privacy.auditing import audit
 
     pool = load_pool("demo", "light")
     ours = audit(mechanism(name, pool=pool), quick=True, rng=1)
@@ -619,7 +619,7 @@ def test_the_audit_passes_independent_noise_and_refutes_shared_noise(name):
 def test_the_audit_catches_noise_that_is_too_small():
     from sottovoce.mechanisms.comet import CometCMP
     from sottovoce.pools import load_pool
-    from sottovoce.privacy.audit import audit
+    from sottovoce.privacy.auditing import audit
 
     class Halved(CometCMP):
         def noise(self, draws):
@@ -632,7 +632,7 @@ def test_the_audit_catches_noise_that_is_too_small():
 
 def test_the_audit_catches_a_release_that_adds_no_noise():
     from sottovoce.mechanisms.comet import CometCMP
-    from sottovoce.privacy.audit import audit
+    from sottovoce.privacy.auditing import audit
 
     class Bare(CometCMP):
         def perturb(self, vectors, noise):

@@ -17,14 +17,14 @@ from scipy.stats import binom
 from sottovoce import mechanism
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms import WordMechanism
-from sottovoce.privacy.deniability import (
+from sottovoce.privacy.plausible_deniability import (
     counted_support,
     deniability,
     exact_support,
     neighbour_distances,
     unproven,
 )
-from sottovoce.privacy.sampling import Sampler, choose_words, neighbours, sample_words
+from sottovoce.privacy.word_samples import Sampler, choose_words, nearest_others, sample_words
 from sottovoce.spaces.space import OutputVocabulary
 from sottovoce.testing import toy_space
 
@@ -182,7 +182,7 @@ def test_a_sample_takes_frequent_and_rare_words_in_crowds_and_alone(small_space)
     assert not np.array_equal(ids, sample_words(small_space, 200, seed=1))
     quarters = np.bincount(ids * 4 // small_space.size)
     assert quarters.tolist() == pytest.approx([50] * 4, abs=8)
-    everyone = neighbours(small_space, np.arange(small_space.size), [1])[1][:, 0]
+    everyone = nearest_others(small_space, np.arange(small_space.size), [1])[1][:, 0]
     cuts = np.quantile(everyone, [0.25, 0.5, 0.75])
     quarters = [
         np.bincount(np.digitize(everyone[sample_words(small_space, 200, seed)], cuts))
@@ -193,7 +193,7 @@ def test_a_sample_takes_frequent_and_rare_words_in_crowds_and_alone(small_space)
 
 def test_neighbours_are_those_of_a_plain_search(small_space):
     ids = np.array([0, 7, 1999])
-    found, far = neighbours(small_space, ids, [1, 3, 10])
+    found, far = nearest_others(small_space, ids, [1, 3, 10])
     vectors = small_space.vectors.astype(np.float64)
     for row, word in enumerate(ids):
         plain = np.sqrt(((vectors - vectors[word]) ** 2).sum(axis=1))
@@ -204,7 +204,7 @@ def test_neighbours_are_those_of_a_plain_search(small_space):
 
 def test_neighbours_are_among_the_words_that_may_be_released(toy):
     narrow = toy.with_output(OutputVocabulary("two", np.array([0, 3])))
-    found, far = neighbours(narrow, np.array([0, 1]), [1, 2])
+    found, far = nearest_others(narrow, np.array([0, 1]), [1, 2])
     assert found[0, 0] == 3
     assert np.isinf(far[0, 1])
     assert found[1].tolist() == [0, 3]

@@ -32,10 +32,10 @@ from sottovoce.evaluation.downstream import (
     experiment,
     judged_questions,
     read_task,
-    summarise,
+    summarize,
 )
-from sottovoce.evaluation.downstream.figure import downstream_figure
-from sottovoce.evaluation.downstream.ranking import (
+from sottovoce.evaluation.downstream.scores import downstream_figure
+from sottovoce.evaluation.downstream.tasks import (
     average_precision,
     expected_average_precision,
     expected_reciprocal_rank,
@@ -233,7 +233,7 @@ def test_the_bilstm_learns_clean_text_and_loses_all_at_a_tiny_epsilon(default_sp
 
 @pytest.mark.skipif(not TORCH, reason="torch is not installed")
 def test_the_bilstm_takes_texts_without_a_known_word(default_space):
-    from sottovoce.evaluation.downstream.bilstm import WORDS, BiLSTM
+    from sottovoce.evaluation.downstream.models import WORDS, BiLSTM
 
     model = BiLSTM(default_space)
     features = model.features(["xqzzy", "", "good " * 1000, "a bad film"])
@@ -266,7 +266,7 @@ def test_a_loss_is_compared_item_by_item():
         Outcome(Setting("m", "accuracy", None, None, sides), 0, items, right),
         Outcome(Setting("m", "accuracy", "cmp:epsilon=1", 1.0, obfuscated), 0, items, fewer),
     ]
-    clean, other = summarise(outcomes)
+    clean, other = summarize(outcomes)
     assert other.loss == pytest.approx(0.03)
     low, high = other.loss_interval
     assert 0 < low < 0.03 < high
@@ -280,7 +280,7 @@ def test_settings_measured_with_other_seeds_are_not_compared():
         for model, seed in (("m", 0), ("n", 1))
     ]
     with pytest.raises(UsageError, match="same seeds"):
-        summarise(outcomes)
+        summarize(outcomes)
 
 
 @pytest.mark.parametrize("seeds", [(), (1, 1)])

@@ -17,7 +17,7 @@ from sottovoce.experiments.report.strongest import strongest
 from sottovoce.experiments.report.table import Number, Table
 from sottovoce.experiments.report.tables import sections
 from sottovoce.experiments.results import Results, Setting, curves
-from sottovoce.privacy.quipu import quipu
+from sottovoce.privacy.quipu_score import quipu
 from sottovoce.statistics import mean_over_seeds
 
 PLACE = {"collection": "demo", "engine": "bm25", "reranker": "light"}

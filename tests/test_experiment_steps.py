@@ -21,7 +21,7 @@ from sottovoce.encoders import load_encoder
 from sottovoce.engines.choose import choose_engine
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.evaluation.downstream import evaluate, read_task
-from sottovoce.evaluation.private import with_more_depth, with_privacy, without_privacy
+from sottovoce.evaluation.search_quality import with_more_depth, with_privacy, without_privacy
 from sottovoce.experiments.description import (
     Deniability,
     Downstream,
@@ -45,13 +45,13 @@ from sottovoce.experiments.steps.leaking import NOTHING_RELEASED, WHOLE_TEXTS
 from sottovoce.experiments.steps.searching import SENT_AT_A_TIME
 from sottovoce.experiments.tables import SCHEMAS
 from sottovoce.experiments.workshop import Workshop
-from sottovoce.privacy.deniability import deniability, neighbour_distances
 from sottovoce.privacy.attacks.inference import infer
 from sottovoce.privacy.attacks.query_log import QueryLog, read_log
-from sottovoce.privacy.attacks import reconstruct
 from sottovoce.privacy.attacks.releases import Released
-from sottovoce.privacy.sampling import sample_words
-from sottovoce.privacy.similarity import similarity
+from sottovoce.privacy.attacks.run import reconstruct
+from sottovoce.privacy.plausible_deniability import deniability, neighbour_distances
+from sottovoce.privacy.text_similarity import similarity
+from sottovoce.privacy.word_samples import sample_words
 from sottovoce.search.private_search import PrivateSearch
 from sottovoce.search.reranking import load_reranker
 from sottovoce.threads import set_threads

@@ -17,7 +17,7 @@ pytest.importorskip("ir_measures", reason="pip install 'sottovoce[experiments]'"
 from sottovoce.collections import load_collection
 from sottovoce.engines.choose import choose_engine
 from sottovoce.errors import UsageError
-from sottovoce.evaluation.effectiveness import Measured
+from sottovoce.evaluation.search_quality import Measured
 from sottovoce.experiments.contents import digest
 from sottovoce.experiments.reading import read_experiment
 from sottovoce.experiments.results import Results, Setting

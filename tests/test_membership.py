@@ -18,18 +18,29 @@ from user_log import made_up_log
 import sottovoce
 from sottovoce.cli import app
 from sottovoce.errors import UsageError
-from sottovoce.privacy.membership import (
+from sottovoce.privacy.membership_audit import (
     MembershipReport,
     UserLog,
-    audit_membership,
+    membership,
     read_user_log,
 )
-from sottovoce.privacy.membership.features import LOG_BINS, RANK_BINS, Numbering, features
-from sottovoce.privacy.membership.figure import auc_figure
-from sottovoce.privacy.membership.ngrams import NGramModel, windows
-from sottovoce.privacy.membership.report import Scores, Setting, summarise
-from sottovoce.privacy.membership.scores import auc, either_way, threshold_at
-from sottovoce.privacy.membership.splits import Sides, draw_split
+from sottovoce.privacy.membership_audit.ngrams import NGramModel, windows
+from sottovoce.privacy.membership_audit.outcomes import (
+    Scores,
+    Setting,
+    auc,
+    auc_figure,
+    either_way,
+    summarize,
+    threshold_at,
+)
+from sottovoce.privacy.membership_audit.shadow_models import (
+    LOG_BINS,
+    RANK_BINS,
+    Numbering,
+    features,
+)
+from sottovoce.privacy.membership_audit.users import Sides, draw_split
 
 SMALL, LARGE = 0.01, 1000.0
 MIDDLE = 2.5
@@ -43,7 +54,7 @@ def log(small_space):
 @pytest.fixture(scope="module")
 def report(log, small_space):
     cmp = [sottovoce.mechanism("cmp", space=small_space, epsilon=e) for e in (SMALL, MIDDLE, LARGE)]
-    return audit_membership(log, cmp, members=25, min_queries=20, repeats=2, rng=7)
+    return membership(log, cmp, members=25, min_queries=20, repeats=2, rng=7)
 
 
 def outcome(report, epsilon, shadows):
@@ -93,7 +104,7 @@ def test_on_real_queries_an_auditor_of_clean_text_falls_below_chance(shared_data
     dealt = np.random.default_rng(1).permutation(len(queries))[: 100 * 60].reshape(100, 60)
     log = UserLog(tuple(tuple(queries[i] for i in own) for own in dealt))
     cmp = sottovoce.mechanism("cmp", space=default_space, epsilon=8.5)
-    report = audit_membership(log, [cmp], members=25, min_queries=60, rng=1)
+    report = membership(log, [cmp], members=25, min_queries=60, rng=1)
     assert outcome(report, 8.5, "clean").auc < 0.5
     assert outcome(report, 8.5, "obfuscated").auc_interval[0] > 0.8
 
@@ -101,7 +112,7 @@ def test_on_real_queries_an_auditor_of_clean_text_falls_below_chance(shared_data
 def test_an_area_below_chance_is_explained_and_not_praised():
     sides = Sides(np.arange(100), np.arange(100, 200))
     wrong = Scores(sides, np.linspace(-2, -1, 100), np.linspace(-1.1, 0, 100))
-    found = summarise(Setting("cmp:epsilon=8", 8.0, "clean"), [wrong])
+    found = summarize(Setting("cmp:epsilon=8", 8.0, "clean"), [wrong])
     assert found.auc < 0.02
     assert found.risk == 1 - found.auc
     assert found.risk_interval[0] > 0.9
@@ -112,16 +123,16 @@ def test_an_area_below_chance_is_explained_and_not_praised():
 def test_a_seed_gives_the_same_report_and_says_so(log, small_space):
     cmp = [sottovoce.mechanism("cmp", space=small_space, epsilon=5)]
     settings = {"members": 10, "shadows": 1, "repeats": 1, "min_queries": 20}
-    one, same, other = (audit_membership(log, cmp, rng=seed, **settings) for seed in (3, 3, 4))
+    one, same, other = (membership(log, cmp, rng=seed, **settings) for seed in (3, 3, 4))
     assert one == same != other
     assert one.seeded
-    assert not audit_membership(log, rng=None, **settings).seeded
+    assert not membership(log, rng=None, **settings).seeded
 
 
 def test_a_mechanism_without_an_epsilon_is_audited_and_not_drawn(log, wordnet):
     aea = [sottovoce.mechanism("aea", wordnet=wordnet)]
     few = UserLog(tuple(("skin cancer", "dog food", f"rare{u} dog") for u in range(8)))
-    report = audit_membership(few, aea, members=2, shadows=1, repeats=1, min_queries=3, rng=1)
+    report = membership(few, aea, members=2, shadows=1, repeats=1, min_queries=3, rng=1)
     assert [each.setting.epsilon for each in report.outcomes] == [None] * 3
     with pytest.raises(UsageError, match="against epsilon"):
         auc_figure(report)
@@ -130,7 +141,7 @@ def test_a_mechanism_without_an_epsilon_is_audited_and_not_drawn(log, wordnet):
 def test_a_weak_auditor_is_not_taken_for_privacy():
     """Users who all ask the same leave nothing to find, even in clean text."""
     log = UserLog((("weather tomorrow",) * 5,) * 40)
-    report = audit_membership(log, members=10, min_queries=5, repeats=1, rng=1)
+    report = membership(log, members=10, min_queries=5, repeats=1, rng=1)
     assert report.clean.auc == pytest.approx(0.5)
     assert any("weak" in remark for remark in report.remarks)
 
@@ -276,7 +287,7 @@ def test_a_summary_counts_hits_false_alarms_and_each_user_once():
     others = np.linspace(-2, -1, 100)
     members = np.r_[np.full(40, 1.0), np.full(60, -3.0)]
     one = Scores(users, members, others)
-    once, thrice = (summarise(Setting(None, None, "clean"), [one] * n) for n in (1, 3))
+    once, thrice = (summarize(Setting(None, None, "clean"), [one] * n) for n in (1, 3))
     assert once.tpr == 0.4
     assert once.fpr == 0.01
     assert once.recall == 0.4
@@ -345,7 +356,7 @@ def test_too_few_users_or_queries_says_how_many_there_are_and_what_to_set(
     log, members, fewest, advice
 ):
     with pytest.raises(UsageError, match=advice):
-        audit_membership(log, members=members, min_queries=fewest)
+        membership(log, members=members, min_queries=fewest)
 
 
 # The command

@@ -15,8 +15,7 @@ from numpy.random import PCG64, Generator
 
 from sottovoce.cli import main
 from sottovoce.errors import UsageError
-from sottovoce.privacy.curves import parse_curves
-from sottovoce.privacy.quipu import quipu
+from sottovoce.privacy.quipu_score import parse_curves, quipu
 
 TEM = ((0, 1), (0.008, 0.674))
 SANTEXT = ((0, 0.930, 0.907), (0, 0.596, 0.595))
@@ -185,7 +184,7 @@ def test_more_queries_narrow_the_interval():
 
 def test_the_block_of_resamplings_does_not_change_the_interval(monkeypatch):
     whole = quipu(*per_query()).interval
-    monkeypatch.setattr("sottovoce.privacy.quipu.NUMBERS_AT_A_TIME", 100)
+    monkeypatch.setattr("sottovoce.privacy.quipu_score.NUMBERS_AT_A_TIME", 100)
     assert quipu(*per_query()).interval == pytest.approx(whole, abs=1e-12)
 
 

@@ -11,15 +11,10 @@ from numpy.random import PCG64, Generator
 from sottovoce import Obfuscator, mechanism
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
-from sottovoce.privacy.attacks import (
-    ATTACKS,
-    Recovery,
-    by_rank,
-    counted,
-    reconstruct,
-    strongest,
-)
+from sottovoce.privacy.attacks.priors import by_rank, counted
+from sottovoce.privacy.attacks.recovery import Recovery, strongest
 from sottovoce.privacy.attacks.releases import Released, read_releases
+from sottovoce.privacy.attacks.run import ATTACKS, reconstruct
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
 from sottovoce.statistics import clopper_pearson
 

@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from numpy.random import PCG64, Generator
 
 from sottovoce import mechanism
-from sottovoce.privacy.attacks import by_rank, likelihood, reconstruct
+from sottovoce.privacy.attacks import likelihood
 from sottovoce.privacy.attacks.boxes import contents
 from sottovoce.privacy.attacks.contenders import _least_normalisers, bounded
+from sottovoce.privacy.attacks.priors import by_rank
 from sottovoce.privacy.attacks.releases import Released
+from sottovoce.privacy.attacks.run import reconstruct
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
 
 epsilons = st.sampled_from([0.1, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 50.0])

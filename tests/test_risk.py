@@ -11,10 +11,10 @@ from sottovoce import Obfuscator, mechanism
 from sottovoce.cli import app
 from sottovoce.encoders import load_encoder
 from sottovoce.errors import UsageError
+from sottovoce.privacy import attack
+from sottovoce.privacy.attacks.priors import counted
 from sottovoce.privacy.attacks.query_log import QueryLog
-from sottovoce.privacy.attacks import counted
 from sottovoce.privacy.attacks.releases import Released
-from sottovoce.privacy.attacks.risk import assess
 
 QUERIES = [
     "skin cancer",
@@ -36,7 +36,7 @@ def released(space, spec, n=20, release="independent"):
 
 def test_the_headline_is_the_strongest_attack(default_space):
     releases = released(default_space, "cmp:epsilon=10")
-    report = assess(
+    report = attack(
         releases,
         mechanism=mechanism("cmp:epsilon=10", space=default_space),
         log=QueryLog(LOG),
@@ -55,7 +55,7 @@ def test_the_headline_is_the_strongest_attack(default_space):
 
 
 def test_counts_end_at_what_there_is(default_space):
-    report = assess(released(default_space, "cmp:epsilon=10", n=3))
+    report = attack(released(default_space, "cmp:epsilon=10", n=3))
     assert sorted({each.n for each in report.recoveries}) == [1, 3]
 
 
@@ -63,18 +63,18 @@ def test_a_prior_counts_the_words_of_the_log(toy):
     frequencies = counted(toy, QueryLog(["a b", "A c", "zzz"]).queries)
     assert frequencies.tolist() == [3.0, 2.0, 2.0, 1.0, 1.0]
     with pytest.raises(UsageError, match="prior from the log"):
-        assess([Released("1", "a", ("b",))], prior="log")
+        attack([Released("1", "a", ("b",))], prior="log")
 
 
 def test_nothing_to_attack_is_said(toy):
     with pytest.raises(UsageError, match="nothing to attack"):
-        assess([Released("1", "a", ())])
+        attack([Released("1", "a", ())])
     with pytest.raises(UsageError, match="needs an encoder"):
-        assess([Released("1", "a", ("b",))], log=QueryLog(["a"]))
+        attack([Released("1", "a", ("b",))], log=QueryLog(["a"]))
 
 
 def test_no_text_in_the_report(default_space):
-    report = assess(released(default_space, "cmp:epsilon=10", n=2), rng=1)
+    report = attack(released(default_space, "cmp:epsilon=10", n=2), rng=1)
     said = json.dumps(report.to_dict()) + repr(report)
     assert "lawyer" not in said
     assert report.seeded
@@ -159,7 +159,7 @@ def test_parts_of_a_compound_are_attacked_one_by_one(small_space):
     santext = mechanism("santext", space=small_space, epsilon=50)
     (result,) = Obfuscator(santext, n=5, rng=1).obfuscate(["word1 word2-word3 word4"])
     assert set(result.variants) == {result.text}
-    report = assess([Released("1", result.text, result.variants)], mechanism=santext, rng=1)
+    report = attack([Released("1", result.text, result.variants)], mechanism=santext, rng=1)
     found = {each.attack: each for each in report.attacks if each.n == 5}
     assert found["likelihood"].word_share == 1
     assert found["likelihood"].query_share == 1
@@ -176,12 +176,12 @@ def test_mixed_files_are_refused(tmp_path, file):
 
 def test_words_that_never_change_are_all_got_back(toy):
     texts = [Released(str(i), "a b c", ("a b c",) * 4) for i in range(10)]
-    report = assess(texts)
+    report = attack(texts)
     assert report.words is not None
     assert report.texts is not None
     assert report.words.share == report.texts.share == 1
     changed = [replace(each, variants=("e f e",) * 4) for each in texts]
-    hidden = assess(changed)
+    hidden = attack(changed)
     assert hidden.words is not None
     assert hidden.words.share == 0
     assert 0 < hidden.words.high < 0.2
@@ -193,14 +193,14 @@ def test_the_whole_release_is_always_attacked(small_space):
     words = small_space.words(np.arange(40, 60))
     results = Obfuscator(cmp, n=60, release="once", rng=5).obfuscate(words)
     releases = [Released(str(i), r.text, r.variants) for i, r in enumerate(results)]
-    report = assess(releases, mechanism=cmp, release="once", rng=1)
+    report = attack(releases, mechanism=cmp, release="once", rng=1)
     assert ("cell", 60) in {(each.attack, each.n) for each in report.attacks}
 
 
 def test_texts_that_do_not_line_up_are_left_out_and_counted():
     same = [Released(str(i), "a b", ("a b", "a b", "a b")) for i in range(4)]
     uneven, unreleased = Released("5", "a b", ("a", "a b", "c")), Released("6", "a b", ())
-    report = assess([*same, uneven, unreleased])
+    report = attack([*same, uneven, unreleased])
     assert report.words is not None
     assert report.words.share == 1
     assert {each.left_out for each in report.recoveries} == {1}
@@ -214,8 +214,8 @@ def test_another_vocabulary_is_not_taken_for_safety(small_space):
     wbb = mechanism("wbb", space=half, k=4, n=50)
     results = list(Obfuscator(wbb, n=20, rng=5).obfuscate(words))
     releases = [Released(str(i), r.text, r.variants) for i, r in enumerate(results)]
-    right = assess(releases, mechanism=wbb, rng=1)
-    wrong = assess(releases, mechanism=mechanism("wbb", space=small_space, k=4, n=50), rng=1)
+    right = attack(releases, mechanism=wbb, rng=1)
+    wrong = attack(releases, mechanism=mechanism("wbb", space=small_space, k=4, n=50), rng=1)
     assert right.words is not None
     assert right.words.share > 0.9
     reasons = {each.why for each in wrong.recoveries if each.attack == "intersection"}

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from sottovoce.cli import main
 from sottovoce.encoders import load_encoder
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.privacy.overlap import bleu, jaccard, meteor
 from sottovoce.privacy.attacks.releases import Released, read_releases
-from sottovoce.privacy.similarity import SimilarityMeter, similarity
+from sottovoce.privacy.text_similarity import SimilarityMeter, bleu, jaccard, meteor, similarity
 
 EPSILONS = ("1", "5", "10", "12.5", "15", "17.5", "20", "25", "30", "50")
 PUBLISHED = {
@@ -195,7 +194,7 @@ class Counting:
 
 
 def test_each_distinct_text_is_encoded_once_over_all_files(monkeypatch):
-    monkeypatch.setattr("sottovoce.privacy.similarity.PAIRS_AT_A_TIME", 2)
+    monkeypatch.setattr("sottovoce.privacy.text_similarity.PAIRS_AT_A_TIME", 2)
     encoder = Counting()
     meter = SimilarityMeter(encoder=encoder, measures=["semantic"])
     file = [
@@ -225,8 +224,8 @@ def test_blocks_and_forgotten_vectors_change_nothing(monkeypatch):
         for row in range(20)
     ]
     whole = similarity(file, encoder="light")
-    monkeypatch.setattr("sottovoce.privacy.similarity.PAIRS_AT_A_TIME", 3)
-    monkeypatch.setattr("sottovoce.privacy.similarity.VECTORS_KEPT", 4)
+    monkeypatch.setattr("sottovoce.privacy.text_similarity.PAIRS_AT_A_TIME", 3)
+    monkeypatch.setattr("sottovoce.privacy.text_similarity.VECTORS_KEPT", 4)
     seen = []
     pieces = similarity(file, encoder="light", progress=lambda *at: seen.append(at))
     for measure in ("jaccard", "bleu", "meteor", "semantic"):
@@ -268,7 +267,7 @@ def test_what_the_releases_do_not_share_is_not_said():
 
 
 def test_without_nltk_the_rest_is_measured_and_asking_for_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("sottovoce.privacy.overlap.find_spec", lambda name: None)
+    monkeypatch.setattr("sottovoce.privacy.text_similarity.find_spec", lambda name: None)
     assert list(similarity([released("a", "a")], encoder=None).values) == ["jaccard"]
     with pytest.raises(SottovoceError, match=r"sottovoce\[lab\]"):
         SimilarityMeter(["bleu"])

@@ -12,7 +12,7 @@ from scipy import stats
 
 from sottovoce import statistics
 from sottovoce.errors import UsageError
-from sottovoce.privacy.membership.scores import auc
+from sottovoce.privacy.membership_audit.outcomes import auc
 from sottovoce.statistics import (
     ALPHA,
     at_least,

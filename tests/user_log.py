@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-from sottovoce.privacy.membership import UserLog
+from sottovoce.privacy.membership_audit import UserLog
 from sottovoce.spaces.sources import resolve
 from sottovoce.spaces.space import WordSpace
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from sottovoce.app.state import Choice, Workbench
 from sottovoce.mechanisms.base import WordMechanism
+from sottovoce.privacy import Released, RiskReport
+from sottovoce.privacy import attack as assess
 from sottovoce.privacy.attacks.recovery import strongest
-from sottovoce.privacy.attacks.releases import Released
-from sottovoce.privacy.attacks.risk import RiskReport, assess
 
 
 def risk_of(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sottovoce.encoders import Encoder
     from sottovoce.engines.base import LocalEngine, SearchEngine
     from sottovoce.pools import Pool
-    from sottovoce.privacy.attacks.query_log import QueryLog
+    from sottovoce.privacy import QueryLog
     from sottovoce.spaces.space import WordSpace
 
 Part = TypeVar("Part")
@@ -117,7 +117,7 @@ class Workbench:
     def attackers(self) -> list[Encoder]:
         """What an attacker compares queries with: other encoders than the engine's."""
         from sottovoce.engines.dense import Dense
-        from sottovoce.privacy.attacks.inference import attacker_encoders
+        from sottovoce.privacy import attacker_encoders
 
         engine = self.engine()
         return attacker_encoders(engine.encoder.name if isinstance(engine, Dense) else None)
@@ -230,7 +230,7 @@ class Workbench:
         return resolve(self.settings.space)
 
     def _load_log(self) -> QueryLog:
-        from sottovoce.privacy.attacks.query_log import QueryLog, read_log
+        from sottovoce.privacy import QueryLog, read_log
 
         return QueryLog(read_log(self.settings.log))
 

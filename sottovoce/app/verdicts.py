@@ -19,7 +19,7 @@ from sottovoce.app.settings import Settings
 from sottovoce.app.state import Workbench
 from sottovoce.files import write_whole
 from sottovoce.mechanisms.registry import names
-from sottovoce.privacy.audit import Audit, audit
+from sottovoce.privacy import Audit, audit
 
 SEED = 1
 

@@ -13,8 +13,8 @@ from sottovoce.errors import UsageError
 
 if TYPE_CHECKING:
     from sottovoce.mechanisms import WordMechanism
-    from sottovoce.privacy.attacks.releases import Released
-    from sottovoce.privacy.attacks.risk import Headline, RiskReport
+    from sottovoce.privacy import Released, RiskReport
+    from sottovoce.privacy.attacks.risk import Headline
 
 
 def attack(
@@ -85,11 +85,9 @@ def attack(
       sottovoce attack theirs.csv --log log.tsv -m cmp:epsilon=10 --figure risk.svg
     """
     from sottovoce.plotting import check_figure_path
-    from sottovoce.privacy.attacks.inference import attacker_encoders
-    from sottovoce.privacy.attacks.query_log import QueryLog, read_log
+    from sottovoce.privacy import QueryLog, attacker_encoders, read_log, read_releases
+    from sottovoce.privacy import attack as assess
     from sottovoce.privacy.attacks.run import COUNTS
-    from sottovoce.privacy.attacks.releases import read_releases
-    from sottovoce.privacy.attacks.risk import assess
 
     if figure is not None:
         check_figure_path(figure)

@@ -11,7 +11,7 @@ import typer
 from sottovoce.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from sottovoce.privacy.audit import Audit
+    from sottovoce.privacy import Audit
 
 COLOURS = {"REFUTED": "bold red", "CONSISTENT": "green", "NOT REFUTED": "cyan", "NO CLAIM": "dim"}
 MEANINGS = {
@@ -80,7 +80,7 @@ def audit(
     """
     from sottovoce.cli.building import build_mechanism, parsed_settings
     from sottovoce.plotting import check_figure_path
-    from sottovoce.privacy.audit import audit as run
+    from sottovoce.privacy import audit as run
 
     if figure is not None:
         check_figure_path(figure)

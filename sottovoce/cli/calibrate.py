@@ -26,8 +26,7 @@ from sottovoce.cli.progress import progress_bar
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from sottovoce.privacy.calibration import Calibration
-    from sottovoce.privacy.costs import Cost
+    from sottovoce.privacy import Calibration, Cost
 
 
 def calibrate(
@@ -63,9 +62,8 @@ def calibrate(
 
       sottovoce calibrate wbb --min-support 40 --set n=50 --no-cost --json
     """
-    from sottovoce.privacy.calibration import calibrate as search
-    from sottovoce.privacy.costs import measure_cost
-    from sottovoce.privacy.targets import Targets
+    from sottovoce.privacy import Targets, measure_cost
+    from sottovoce.privacy import calibrate as search
 
     targets = Targets(max_unchanged, min_support, eta)
     mechanism = word_mechanism(spec, settings, None, space, output_vocabulary)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from sottovoce.mechanisms import WordMechanism
-    from sottovoce.privacy.deniability import Deniability
+    from sottovoce.privacy import Deniability
     from sottovoce.types import Float64Array, IntArray
 
 SAMPLED = (
@@ -64,8 +64,8 @@ def deniability(
       sottovoce deniability vickrey-cmp -e 12.5 --figure deniability.png
     """
     from sottovoce.plotting import check_figure_path, save_figure
-    from sottovoce.privacy.deniability import check_eta, neighbour_distances
-    from sottovoce.privacy.deniability import deniability as measure
+    from sottovoce.privacy import deniability as measure
+    from sottovoce.privacy.plausible_deniability import check_eta, neighbour_distances
 
     check_eta(eta)
     if figure is not None:
@@ -98,7 +98,7 @@ def word_mechanism(
     """The mechanism asked for, if it replaces words one by one."""
     from sottovoce.cli.building import build_mechanism, parsed_settings
     from sottovoce.mechanisms import WordMechanism, parse
-    from sottovoce.privacy.deniability import word_mechanism as checked
+    from sottovoce.privacy.plausible_deniability import word_mechanism as checked
 
     if spec.strip() == "none":
         raise UsageError(
@@ -117,7 +117,7 @@ def word_mechanism(
 
 def chosen_words(mechanism: WordMechanism, words: str) -> tuple[IntArray, int]:
     """The ids of the words asked for, and how many words of a file the space lacks."""
-    from sottovoce.privacy.sampling import choose_words
+    from sottovoce.privacy.word_samples import choose_words
 
     count = int(words) if words.isascii() and words.isdigit() else None
     return choose_words(mechanism.space, Path(words) if count is None else count)
@@ -136,7 +136,7 @@ def say_unknown(unknown: int) -> None:
 def _described(
     found: list[Deniability], near: dict[int, Float64Array], unknown: int
 ) -> dict[str, Any]:
-    from sottovoce.privacy.deniability import summary
+    from sottovoce.privacy.plausible_deniability import summary
 
     return {
         "space": found[0].mechanism.space.name,
@@ -203,7 +203,7 @@ def _table(each: Deniability, said: dict[str, Any]) -> Any:
 def _neighbours(near: dict[int, Float64Array]) -> Any:
     from rich.table import Table
 
-    from sottovoce.privacy.deniability import summary
+    from sottovoce.privacy.plausible_deniability import summary
 
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for column in ("k", "mean", "5 %", "median", "95 %"):
@@ -216,7 +216,7 @@ def _neighbours(near: dict[int, Float64Array]) -> Any:
 def draw(found: list[Deniability], near: dict[int, Float64Array]) -> Figure:
     """Histograms of N_w and S_w (figures 2 to 4 of the paper), and neighbours (figure 1)."""
     from sottovoce.plotting import histogram, lines, new_figure
-    from sottovoce.privacy.deniability import PERCENTILES, summary
+    from sottovoce.privacy.plausible_deniability import PERCENTILES, summary
 
     figure, (back, stand_ins, distances) = new_figure(1, 3, width=4.5, height=3.5)
     by_epsilon = {f"epsilon {each.mechanism.epsilon:g}": each for each in found}

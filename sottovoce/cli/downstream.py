@@ -16,8 +16,8 @@ from sottovoce.errors import SottovoceError, UsageError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from sottovoce.evaluation import Score
     from sottovoce.evaluation.downstream.data import Task
-    from sottovoce.evaluation.downstream.scores import Score
     from sottovoce.mechanisms import Mechanism
 
 FEW_SEEDS = 3
@@ -92,7 +92,7 @@ def downstream(
     values = _epsilons(epsilons)
     _check_outputs(csv_file, figure)
     from sottovoce.cli.progress import progress_bar
-    from sottovoce.evaluation.downstream import evaluate
+    from sottovoce.evaluation import evaluate
 
     task = _read(file, limit)
     tested = None if test is None else _read(test, limit, "the test file: ")
@@ -137,7 +137,7 @@ def _check_outputs(csv_file: Path | None, figure: Path | None) -> None:
 
 
 def _read(file: str, limit: int | None, which: str = "") -> Task:
-    from sottovoce.evaluation.downstream import read_task
+    from sottovoce.evaluation import read_task
 
     try:
         task = read_task(file)
@@ -172,7 +172,7 @@ def _space(name: str | None, models: Sequence[str]) -> Any:
 
 def _write(scores: Sequence[Score], csv_file: Path | None, figure: Path | None) -> None:
     if figure is not None:
-        from sottovoce.evaluation.downstream.figure import downstream_figure
+        from sottovoce.evaluation.downstream.scores import downstream_figure
         from sottovoce.plotting import save_figure
 
         save_figure(downstream_figure(scores), figure)
@@ -211,7 +211,7 @@ def _print(scores: Sequence[Score], task: Task) -> None:
 
 def _lines(scores: Sequence[Score], model: str, measure: str) -> str:
     """The clean score and the baseline."""
-    from sottovoce.evaluation.downstream.figure import BASELINES
+    from sottovoce.evaluation.downstream.scores import BASELINES
 
     said = []
     for each in scores:
@@ -227,7 +227,7 @@ def _table(scores: Sequence[Score]) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    from sottovoce.evaluation.downstream.figure import without_epsilon
+    from sottovoce.evaluation.downstream.scores import without_epsilon
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("mechanism", no_wrap=True)
@@ -262,7 +262,7 @@ def _between(interval: tuple[float, float]) -> str:
 
 
 def _notes(scores: Sequence[Score], task: Task) -> list[str]:
-    from sottovoce.evaluation.downstream import Questions
+    from sottovoce.evaluation import Questions
 
     first, seeds = scores[0], len(scores[0].by_seed)
     what = "questions" if isinstance(task, Questions) else "texts"

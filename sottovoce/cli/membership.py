@@ -13,7 +13,8 @@ from sottovoce.errors import UsageError
 
 if TYPE_CHECKING:
     from sottovoce.mechanisms import Mechanism
-    from sottovoce.privacy.membership import MembershipReport, Outcome
+    from sottovoce.privacy import MembershipReport
+    from sottovoce.privacy.membership_audit import Outcome
 
 
 def membership(
@@ -76,7 +77,8 @@ def membership(
             raise UsageError("a figure shows AUC against epsilon: give -m and -e")
         check_figure_path(figure)
     from sottovoce.cli.progress import progress_bar
-    from sottovoce.privacy.membership import audit_membership, read_user_log
+    from sottovoce.privacy import membership as audit_membership
+    from sottovoce.privacy import read_user_log
 
     chosen = (
         [] if mechanism is None else _mechanisms(mechanism, values, space, corpus, pool, encoder)
@@ -100,7 +102,7 @@ def membership(
         )
     if figure is not None:
         from sottovoce.plotting import save_figure
-        from sottovoce.privacy.membership.figure import auc_figure
+        from sottovoce.privacy.membership_audit.outcomes import auc_figure
 
         save_figure(auc_figure(report), figure)
     if as_json:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
-    from sottovoce.privacy.curves import Curve
-    from sottovoce.privacy.quipu import Interval, QuipuScore
+    from sottovoce.privacy import Curve, QuipuScore
+    from sottovoce.privacy.quipu_score import Interval
 
 
 def quipu(
@@ -57,8 +57,8 @@ def quipu(
       sottovoce quipu measured.csv --json
     """
     from sottovoce.plotting import check_figure_path, save_figure
-    from sottovoce.privacy import quipu as scoring
-    from sottovoce.privacy.curves import read_curves
+    from sottovoce.privacy import quipu_score as scoring
+    from sottovoce.privacy import read_curves
 
     if figure is not None:
         check_figure_path(figure)
@@ -107,7 +107,7 @@ def _print(curves: list[Curve], scores: list[QuipuScore]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from sottovoce.privacy.quipu import MEANING
+    from sottovoce.privacy.quipu_score import MEANING
 
     anchored = any(score.anchored is not None for score in scores)
     table = Table(box=None, pad_edge=False, header_style="bold")

@@ -15,8 +15,8 @@ from sottovoce.errors import SottovoceError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from sottovoce.privacy.attacks.releases import Released
-    from sottovoce.privacy.similarity import Measure, Similarity, SimilarityMeter
+    from sottovoce.privacy import Released, Similarity, SimilarityMeter
+    from sottovoce.privacy.text_similarity import Measure
 
 Row = tuple[str, "Similarity"]
 """The name of a file, and what was measured on it."""
@@ -65,7 +65,7 @@ def similarity(
       sottovoce similarity released.jsonl -m jaccard --json --per-query
     """
     from sottovoce.plotting import check_figure_path, save_figure
-    from sottovoce.privacy.similarity import SimilarityMeter
+    from sottovoce.privacy import SimilarityMeter
 
     if figure is not None:
         check_figure_path(figure)
@@ -81,7 +81,7 @@ def similarity(
 
 
 def _read(file: str, at: int, of: int) -> list[Released]:
-    from sottovoce.privacy.attacks.releases import read_releases
+    from sottovoce.privacy import read_releases
 
     try:
         return read_releases(file)
@@ -92,7 +92,7 @@ def _read(file: str, at: int, of: int) -> list[Released]:
 
 
 def _measure(meter: SimilarityMeter, found: Sequence[tuple[str, list[Released]]]) -> list[Row]:
-    from sottovoce.privacy.similarity import count_pairs
+    from sottovoce.privacy.text_similarity import count_pairs
 
     total = sum(count_pairs(releases) for _, releases in found)
     rows: list[Row] = []

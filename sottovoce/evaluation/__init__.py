@@ -1,15 +1,53 @@
-"""What a person loses: how good the answers still are."""
+"""What privacy costs: how good the answers still are, and what models still learn."""
 
-from sottovoce.evaluation.baselines import depth_matched, no_privacy
-from sottovoce.evaluation.effectiveness import Measured, effectiveness, pooled_recall
-from sottovoce.evaluation.trec import read_run, write_run
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sottovoce.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from sottovoce.evaluation.downstream import LabelledTexts, Questions, Score, evaluate, read_task
+    from sottovoce.evaluation.search_quality import (
+        Measured,
+        Quality,
+        depth_matched,
+        effectiveness,
+        no_privacy,
+        pooled_recall,
+        with_more_depth,
+        with_privacy,
+        with_unrelated_queries,
+        without_privacy,
+    )
+    from sottovoce.evaluation.trec import read_run, write_run
 
 __all__ = [
+    "LabelledTexts",
     "Measured",
+    "Quality",
+    "Questions",
+    "Score",
     "depth_matched",
     "effectiveness",
+    "evaluate",
     "no_privacy",
     "pooled_recall",
     "read_run",
+    "read_task",
+    "with_more_depth",
+    "with_privacy",
+    "with_unrelated_queries",
+    "without_privacy",
     "write_run",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        ".downstream": "LabelledTexts, Questions, Score, evaluate, read_task",
+        ".search_quality": "Measured, Quality, depth_matched, effectiveness, no_privacy, "
+        "pooled_recall, with_more_depth, with_privacy, with_unrelated_queries, without_privacy",
+        ".trec": "read_run, write_run",
+    },
+)

@@ -54,8 +54,8 @@ def read_run(path: Path | str) -> dict[str, dict[str, float]]:
                 f"line {number} of {file} is not 'query Q0 document rank score tag'"
             ) from None
     return {
-        query: {document: score for _, document, score in sorted(found)}
-        for query, found in ranked.items()
+        query: {document: score for _, document, score in sorted(documents)}
+        for query, documents in ranked.items()
     }
 
 

@@ -40,7 +40,7 @@ class Named:
         """The absolute path of a task, which is read: a task is small."""
         path = self.file(section, key, name, item)
         if path and os.path.isfile(path):
-            from sottovoce.evaluation.downstream import read_task
+            from sottovoce.evaluation import read_task
 
             try:
                 read_task(path)

@@ -10,8 +10,9 @@ from typing import Any
 from sottovoce.choices import POOLINGS
 from sottovoce.collections import DEMO
 from sottovoce.errors import SottovoceError
+from sottovoce.evaluation import effectiveness
 from sottovoce.evaluation.downstream.models import MODELS
-from sottovoce.evaluation.effectiveness import cutoff, effectiveness
+from sottovoce.evaluation.search_quality import cutoff
 from sottovoce.experiments.description import (
     Deniability,
     Downstream,
@@ -28,8 +29,8 @@ from sottovoce.experiments.problems import ExperimentError, Problems, Section
 from sottovoce.experiments.selection import unmeasured
 from sottovoce.experiments.steps.learning import task_name
 from sottovoce.experiments.systems import read_published, read_systems, read_texts
-from sottovoce.privacy.attacks import ATTACKS
-from sottovoce.privacy.similarity import MEASURES
+from sottovoce.privacy.attacks.run import ATTACKS
+from sottovoce.privacy.text_similarity import MEASURES
 
 RERANKERS = ("light",)
 """What a search is re-ranked with where the file does not say."""

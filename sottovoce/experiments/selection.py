@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from sottovoce.errors import closest
-from sottovoce.evaluation.downstream.ranking import MEASURES as RANKING
+from sottovoce.evaluation.downstream.tasks import MEASURES as RANKING
 from sottovoce.experiments.description import Expected, ExpectedOrder, Experiment, System
 from sottovoce.experiments.expectations import Value
 from sottovoce.experiments.named import collection_name, encoder_name

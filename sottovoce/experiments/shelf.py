@@ -11,15 +11,15 @@ from sottovoce.encoders import Encoder
 from sottovoce.engines.base import LocalEngine
 from sottovoce.engines.choose import choose_engine
 from sottovoce.errors import UsageError
-from sottovoce.evaluation.downstream.data import Task, read_task
-from sottovoce.evaluation.private import judged
+from sottovoce.evaluation import read_task
+from sottovoce.evaluation.downstream.data import Task
+from sottovoce.evaluation.search_quality import judged
 from sottovoce.experiments.description import Texts
 from sottovoce.experiments.naming import without_path
 from sottovoce.mechanisms import Mechanism
 from sottovoce.mechanisms.build import build, load_resource
 from sottovoce.pools import Pool
-from sottovoce.privacy.attacks.query_log import QueryLog, read_log
-from sottovoce.privacy.sampling import sample_words
+from sottovoce.privacy import QueryLog, read_log, sample_words
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import TextPipeline
 from sottovoce.types import Float32Array, IntArray, Progress

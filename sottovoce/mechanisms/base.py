@@ -81,6 +81,11 @@ class Mechanism(ABC):
         """A hash of what it works on: who attacks its releases needs the same."""
         return None
 
+    @property
+    def shares_noise(self) -> bool:
+        """Whether all texts of a batch are moved by the same noise."""
+        return False
+
     def check_once(self, n: int) -> None:
         """Refuse release ``once`` with ``n`` variants where that is impossible."""
         raise UsageError(
@@ -176,6 +181,10 @@ class WordMechanism(Mechanism):
     """Replaces each word of the space by a word of its output vocabulary, independently."""
 
     by_word: ClassVar[bool] = True
+    epsilon_per_distance: ClassVar[bool] = True
+    """Whether epsilon is per unit of distance, so that its scale depends on the space."""
+    box_size: ClassVar[str | None] = None
+    """The parameter that says among how many words it chooses, if there is one."""
 
     space: WordSpace = resource()
     epsilon: float = parameter(10.0, EPSILON_HELP)
@@ -219,6 +228,11 @@ class WordMechanism(Mechanism):
     def log_probabilities(self, ids: IntArray) -> Float64Array | None:
         """Exact log-probabilities (len(ids), space.size) of each output, where there is a law."""
         return None
+
+    @property
+    def has_law(self) -> bool:
+        """Whether ``log_probabilities`` are known exactly."""
+        return self.log_probabilities(np.zeros(1, dtype=np.int64)) is not None
 
     def distances(self, words: IntArray, others: IntArray) -> Float64Array:
         """How far words are from others, one by one, in the metric of the guarantee."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,6 +16,10 @@ from sottovoce.types import Float64Array, IntArray
 @dataclass(frozen=True, repr=False, eq=False)
 class BoxMechanism(SamplingMechanism):
     """Samples among the words of a box; no other word has a chance."""
+
+    epsilon_per_distance: ClassVar[bool] = False
+    box_depends_on_epsilon: ClassVar[bool] = True
+    """Whether another epsilon may change which words a box holds, not only their chances."""
 
     @abstractmethod
     def laws(self, words: IntArray) -> list[tuple[IntArray, Float64Array]]:

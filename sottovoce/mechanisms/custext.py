@@ -48,6 +48,9 @@ class CusText(BoxMechanism):
         "Differential Privacy, Findings of ACL 2023"
     )
 
+    box_size: ClassVar[str] = "k"
+    box_depends_on_epsilon: ClassVar[bool] = False
+
     epsilon: float = parameter(2.0, EPSILON_HELP)
     k: int = parameter(20, "words in a group, 2 or more")
     measure: Literal["euclidean", "angle"] = parameter(

@@ -42,6 +42,11 @@ class ExponentialMechanism(SamplingMechanism):
         """What a substitute at this distance costs; never decreasing."""
 
     @property
+    def has_concave_cost(self) -> bool:
+        """Whether every word has this law, mixed with nothing else, and the cost is concave."""
+        return False
+
+    @property
     def released(self) -> IntArray:
         """The ids among which is sampled, ascending."""
         return self.space.output.ids

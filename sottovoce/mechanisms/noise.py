@@ -33,6 +33,8 @@ class NoiseMechanism(WordMechanism):
     """
 
     supports_once: ClassVar[bool] = True
+    releases_nearest: ClassVar[bool] = True
+    """Whether the word nearest to the noisy point is the one released."""
 
     def check_once(self, n: int) -> None:
         """The output vocabulary must have as many words."""

@@ -56,6 +56,11 @@ class SanText(ExponentialMechanism):
         """The distance itself."""
         return distances
 
+    @property
+    def has_concave_cost(self) -> bool:
+        """Yes; but SanText+ has two kinds of words, with two laws."""
+        return self.sensitive == 1
+
     @cached_property
     def released(self) -> IntArray:
         """The rarest words of the output vocabulary: spaces list frequent words first."""

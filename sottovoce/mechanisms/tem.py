@@ -59,6 +59,11 @@ class TEM(ExponentialMechanism):
         return np.minimum(distances, self.radius)
 
     @property
+    def has_concave_cost(self) -> bool:
+        """Yes: the smaller of the distance and a constant."""
+        return True
+
+    @property
     def guarantee(self) -> Guarantee:
         """Metric privacy in Euclidean distance: min(d, gamma) changes no faster than d."""
         return Guarantee(

@@ -50,6 +50,9 @@ class WBB(BoxMechanism):
         "Retrieval using Differential Privacy"
     )
 
+    box_size: ClassVar[str] = "n"
+    box_depends_on_epsilon: ClassVar[bool] = False
+
     measure: Literal["angle", "euclidean", "product"] = parameter(
         "angle", "distance: 1 - cosine, Euclidean, or both multiplied"
     )

@@ -1,1 +1,96 @@
-"""What could an attacker still learn? A mechanism is attacked through its public interface."""
+"""What could an attacker still learn? A mechanism is measured through its public interface.
+
+:func:`attack` tries to read the originals off releases; :func:`audit` tries to refute what is said
+of a mechanism; :func:`deniability` measures how well single words are hidden, and :func:`calibrate`
+finds the epsilon that hides them well enough; :func:`similarity` compares texts with their
+releases; :func:`quipu` weighs risk against utility; :func:`membership` finds out whose text a model
+was trained on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sottovoce.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from sottovoce.privacy.attacks.inference import Inference, attacker_encoders, infer
+    from sottovoce.privacy.attacks.query_log import QueryLog, read_log
+    from sottovoce.privacy.attacks.recovery import Recovery
+    from sottovoce.privacy.attacks.releases import Released, read_releases
+    from sottovoce.privacy.attacks.risk import RiskReport, attack
+    from sottovoce.privacy.attacks.run import reconstruct
+    from sottovoce.privacy.auditing import Audit, Claim, Finding, Verdict, Witness, audit
+    from sottovoce.privacy.calibration import Calibration, calibrate
+    from sottovoce.privacy.costs import Cost, measure_cost
+    from sottovoce.privacy.membership_audit import (
+        MembershipReport,
+        UserLog,
+        membership,
+        read_user_log,
+    )
+    from sottovoce.privacy.plausible_deniability import Deniability, deniability
+    from sottovoce.privacy.quipu_score import Curve, QuipuScore, quipu, read_curves
+    from sottovoce.privacy.targets import Targets
+    from sottovoce.privacy.text_similarity import Similarity, SimilarityMeter, similarity
+    from sottovoce.privacy.word_samples import sample_words
+
+__all__ = [
+    "Audit",
+    "Calibration",
+    "Claim",
+    "Cost",
+    "Curve",
+    "Deniability",
+    "Finding",
+    "Inference",
+    "MembershipReport",
+    "QueryLog",
+    "QuipuScore",
+    "Recovery",
+    "Released",
+    "RiskReport",
+    "Similarity",
+    "SimilarityMeter",
+    "Targets",
+    "UserLog",
+    "Verdict",
+    "Witness",
+    "attack",
+    "attacker_encoders",
+    "audit",
+    "calibrate",
+    "deniability",
+    "infer",
+    "measure_cost",
+    "membership",
+    "quipu",
+    "read_curves",
+    "read_log",
+    "read_releases",
+    "read_user_log",
+    "reconstruct",
+    "sample_words",
+    "similarity",
+]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        ".attacks.inference": "Inference, attacker_encoders, infer",
+        ".attacks.query_log": "QueryLog, read_log",
+        ".attacks.recovery": "Recovery",
+        ".attacks.releases": "Released, read_releases",
+        ".attacks.risk": "RiskReport, attack",
+        ".attacks.run": "reconstruct",
+        ".auditing": "Audit, Claim, Finding, Verdict, Witness, audit",
+        ".calibration": "Calibration, calibrate",
+        ".costs": "Cost, measure_cost",
+        ".membership_audit": "MembershipReport, UserLog, membership, read_user_log",
+        ".plausible_deniability": "Deniability, deniability",
+        ".quipu_score": "Curve, QuipuScore, quipu, read_curves",
+        ".targets": "Targets",
+        ".text_similarity": "Similarity, SimilarityMeter, similarity",
+        ".word_samples": "sample_words",
+    },
+)

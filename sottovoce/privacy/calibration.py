@@ -1,10 +1,9 @@
-"""Calibration: from what no word may suffer to the largest epsilon that spares every word.
+"""Find the largest epsilon at which every word meets the targets.
 
-A search with the words that are hit hardest proposes an epsilon; then all words are measured on
-fresh draws, and those that break a target join the search. All epsilons are tried on the same
-noise, scaled, and going down until the fresh draws agree makes them less fresh: so the answer is
-measured a last time on others. No mechanism needs to be monotone: smaller epsilons are measured
-too.
+Search on the worst words, confirm all words on new draws, and report the result on a third,
+independent set of draws: confirming goes down until the new draws agree, so that they are no longer
+independent of the answer. All epsilons are tried on the same noise, scaled. No mechanism needs to
+be monotone: smaller epsilons are measured too.
 """
 
 from __future__ import annotations
@@ -20,17 +19,15 @@ from numpy.random import SeedSequence
 
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import Mechanism, WordMechanism
-from sottovoce.mechanisms.boxes import BoxMechanism
-from sottovoce.privacy.deniability import (
+from sottovoce.privacy.plausible_deniability import (
     DRAWS,
     Deniability,
     deniability,
-    has_law,
     laws,
     word_mechanism,
 )
-from sottovoce.privacy.sampling import neighbours, sample_words
 from sottovoce.privacy.targets import DrawsJudge, Judge, LawJudge, Targets
+from sottovoce.privacy.word_samples import nearest_others, sample_words
 from sottovoce.randomness import as_seed, is_seeded
 from sottovoce.types import IntArray, Progress
 
@@ -45,7 +42,6 @@ CRITICAL = 16
 """Words that a search by sampling starts with: those farthest from their neighbours."""
 LARGEST, SMALLEST_EXACT, SMALLEST_SAMPLED = 14, -10, -3
 """Powers of 2 tried, times one over a typical distance where epsilon is per unit of distance."""
-BOX_SIZE = {"wbb": "n", "custext": "k"}
 
 
 @dataclass(frozen=True)
@@ -113,9 +109,9 @@ def calibrate(
     The mechanism's own epsilon does not matter. What it costs to use the answer is measured by
     :func:`sottovoce.privacy.costs.measure_cost`.
     """
-    kind = word_mechanism(mechanism)
-    ids = sample_words(kind.space) if words is None else kind.checked(words)
-    return _Calibrator(kind, targets, ids, draws, rng, progress).run()
+    mechanism = word_mechanism(mechanism)
+    ids = sample_words(mechanism.space) if words is None else mechanism.checked(words)
+    return _Calibrator(mechanism, targets, ids, draws, rng, progress).run()
 
 
 class _Calibrator:
@@ -129,7 +125,7 @@ class _Calibrator:
         progress: Progress | None,
     ) -> None:
         self.mechanism, self.targets, self.words, self.draws = mechanism, targets, words, draws
-        self.exact = has_law(mechanism)
+        self.exact = mechanism.has_law
         self.seeded = is_seeded(rng) and not self.exact
         # The same noise serves every epsilon, so even a secure run has seeds, which nobody knows.
         root = SeedSequence(secrets.randbits(128)) if rng is None else as_seed(rng)
@@ -137,7 +133,7 @@ class _Calibrator:
             SeedSequence(root.entropy, spawn_key=(*root.spawn_key, purpose)) for purpose in range(3)
         )
         self.meter = _Meter(len(words), progress)
-        self.nearest = neighbours(mechanism.space, words, [1])[1][:, 0]
+        self.nearest = nearest_others(mechanism.space, words, [1])[1][:, 0]
         self.grid = self._grid()
 
     def run(self) -> Calibration:
@@ -147,7 +143,7 @@ class _Calibrator:
         epsilon, limited, measured = self._confirmed(alone if self.exact else alone[:CRITICAL])
         below = [epsilon * share for share in SMALLER] if limited else self.grid[2::3]
         self.meter.expect(len(below))
-        checks = tuple(self._check(_round_down(each)) for each in below)
+        checks = tuple(self._check(_round_down(smaller)) for smaller in below)
         if not self.exact:
             self.meter.expect(1)
             measured = self._measure(epsilon, self.last_seed)
@@ -160,11 +156,11 @@ class _Calibrator:
         judge, fresh = self._judge(self.search_seed), self._judge(self.fresh_seed)
         ceiling, limited = math.inf, False
         while True:
-            found = _largest(judge, self.grid, critical)
-            if found is None:
+            proposed = _largest(judge, self.grid, critical)
+            if proposed is None:
                 raise UsageError(self._why_not())
-            epsilon = _round_down(min(found[0], ceiling))
-            limited |= found[1]
+            epsilon = _round_down(min(proposed[0], ceiling))
+            limited |= proposed[1]
             while len(fresh.failing(epsilon, critical)):
                 epsilon, limited = _round_down(epsilon * BACK), True
                 if epsilon < self.grid[-1]:
@@ -177,10 +173,8 @@ class _Calibrator:
             critical, ceiling, limited = np.union1d(broken, critical), epsilon * BACK, True
 
     def _judge(self, seed: SeedSequence, targets: Targets | None = None) -> Judge:
-        wanted = targets or self.targets
-        if self.exact:
-            return LawJudge(self.mechanism, self.words, wanted, self.meter.advance)
-        return DrawsJudge(self.mechanism, self.words, wanted, self.meter.advance, self.draws, seed)
+        of_words = self.mechanism, self.words, targets or self.targets, self.meter.advance
+        return LawJudge(*of_words) if self.exact else DrawsJudge(*of_words, self.draws, seed)
 
     def _measure(self, epsilon: float, seed: SeedSequence | None = None) -> Deniability:
         return deniability(
@@ -193,14 +187,14 @@ class _Calibrator:
         )
 
     def _check(self, epsilon: float) -> Check:
-        found = self._measure(epsilon)
-        worst = float(found.unchanged_bound.max()), int(found.support_bound.min())
-        return Check(epsilon, not len(self.targets.broken(found)), *worst)
+        measured = self._measure(epsilon)
+        worst = float(measured.unchanged_bound.max()), int(measured.support_bound.min())
+        return Check(epsilon, not len(self.targets.broken(measured)), *worst)
 
     def _grid(self) -> list[float]:
         """Epsilons to try, from above: each half of the one before."""
         unit = 1.0
-        if not isinstance(self.mechanism, BoxMechanism):
+        if self.mechanism.epsilon_per_distance:
             near = self.nearest[(self.nearest > 0) & np.isfinite(self.nearest)]
             unit = 1 / float(np.median(near)) if len(near) else 1.0
         smallest = SMALLEST_EXACT if self.exact else SMALLEST_SAMPLED
@@ -247,7 +241,7 @@ class _Calibrator:
         )
 
     def _larger_box(self) -> str:
-        size = BOX_SIZE.get(self.mechanism.name)
+        size = self.mechanism.box_size
         return f", or make its box larger (--set {size}=…)" if size else ""
 
 

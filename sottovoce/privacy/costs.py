@@ -7,17 +7,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.random import PCG64, Generator, SeedSequence
+from numpy.random import Generator, SeedSequence
 
 from sottovoce.choices import Release
 from sottovoce.collections import Collection, demo_log, load_collection
 from sottovoce.errors import SottovoceError
 from sottovoce.mechanisms.base import WordMechanism
-from sottovoce.mechanisms.noise import NoiseMechanism
-from sottovoce.obfuscation import Obfuscator
-from sottovoce.privacy.deniability import Deniability
-from sottovoce.privacy.sampling import neighbours
-from sottovoce.randomness import secure_generator
+from sottovoce.obfuscation import Obfuscator, release_for
+from sottovoce.privacy.plausible_deniability import Deniability
+from sottovoce.privacy.word_samples import nearest_others
+from sottovoce.randomness import as_generator
 from sottovoce.text.comparing import comparable
 from sottovoce.text.tokens import tokenise
 from sottovoce.types import UNKNOWN, BoolArray, Float64Array, IntArray
@@ -65,17 +64,17 @@ class Cost:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON, which has no infinity: null where nothing bounds the nats."""
-        said = asdict(self)
+        fields = asdict(self)
         for key in ("nats_nearest", "nats_random"):
-            said[key] = said[key] if math.isfinite(said[key]) else None
-        return {**said, "encoder": ENCODER, "notes": list(self.notes)}
+            fields[key] = fields[key] if math.isfinite(fields[key]) else None
+        return {**fields, "encoder": ENCODER, "notes": list(self.notes)}
 
 
-def measure_cost(found: Deniability, rng: int | SeedSequence | None = None) -> Cost:
-    """Measure the costs of the mechanism that ``found`` is about."""
-    mechanism, words = found.mechanism, found.words
-    chance = secure_generator() if rng is None else Generator(PCG64(rng))
-    ids, distances = neighbours(mechanism.space, words, [1])
+def measure_cost(measured: Deniability, rng: int | SeedSequence | None = None) -> Cost:
+    """Measure the costs of the mechanism that was ``measured``."""
+    mechanism, words = measured.mechanism, measured.words
+    chance = as_generator(rng)
+    ids, distances = nearest_others(mechanism.space, words, [1])
     others = chance.integers(mechanism.space.size - 1, size=len(words))
     others += others >= words
     reachable = np.isfinite(distances[:, 0])
@@ -93,7 +92,7 @@ def measure_cost(found: Deniability, rng: int | SeedSequence | None = None) -> C
         except SottovoceError as error:
             notes.append(f"not all was measured: {error}")
     return Cost(
-        moved=float(found.moved.mean()),
+        moved=float(measured.moved.mean()),
         nearest=float(distances[reachable, 0].mean()) if reachable.any() else math.inf,
         nats_nearest=float(np.median(nats(mechanism, words, ids[:, 0]))),
         nats_random=float(np.median(nats(mechanism, words, others))),
@@ -120,11 +119,8 @@ def nats(mechanism: WordMechanism, words: IntArray, others: IntArray) -> Float64
 
 def _same_group(mechanism: WordMechanism, words: IntArray, others: IntArray) -> BoolArray:
     """Whether the same words may be released for both."""
-    same = np.zeros(len(words), dtype=np.bool_)
-    for at, pair in enumerate(zip(words, others, strict=True)):
-        law = mechanism.log_probabilities(np.array(pair))
-        same[at] = law is not None and np.array_equal(*np.isfinite(law))
-    return same
+    laws = map(mechanism.log_probabilities, np.stack([words, others], axis=1))
+    return np.array([law is not None and np.array_equal(*np.isfinite(law)) for law in laws], bool)
 
 
 def _known(mechanism: WordMechanism, collection: Collection) -> float:
@@ -147,7 +143,7 @@ def _similarity(
         Obfuscator(mechanism, n=VARIANTS, rng=rng).obfuscate(collection.queries.values())
     )
     true = np.repeat(encoder.encode([result.text for result in results]), VARIANTS, axis=0)
-    released = encoder.encode([each for result in results for each in result.variants])
+    released = encoder.encode([variant for result in results for variant in result.variants])
     return float((true.astype(np.float64) * released).sum(axis=1).mean())
 
 
@@ -157,12 +153,11 @@ def _answers(
     rng: int | SeedSequence | None,
     chance: Generator,
 ) -> Answers:
-    from sottovoce.engines.bm25 import BM25
-    from sottovoce.evaluation.private import with_privacy, with_unrelated_queries, without_privacy
-    from sottovoce.search.private_search import PrivateSearch
-    from sottovoce.search.reranking import load_reranker
+    from sottovoce.engines import BM25
+    from sottovoce.evaluation import with_privacy, with_unrelated_queries, without_privacy
+    from sottovoce.search import PrivateSearch, load_reranker
 
-    release: Release = "once" if isinstance(mechanism, NoiseMechanism) else "independent"
+    release = release_for(mechanism, None)
     engine, reranker = BM25(collection.documents), load_reranker(ENCODER)
     aloud: list[float] = []
     private = with_privacy(

@@ -1,8 +1,8 @@
 """Targets that every word must keep, and judges that say which words do not.
 
-Where a mechanism has a law they judge exactly. Else they count draws, and a word passes if the
+Where a mechanism has a law the judge is exact. Otherwise it counts draws, and a word passes if the
 confidence bounds of all words together keep the targets. Every epsilon is judged on the same
-noise, scaled, so that the verdicts at two epsilons differ by epsilon and not by luck.
+noise, scaled, so that two epsilons are compared on the same draws.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from numpy.random import SeedSequence
 
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
-from sottovoce.privacy.deniability import (
+from sottovoce.privacy.plausible_deniability import (
     ETA,
     Deniability,
     check_eta,
     exact_support,
+    joint_risk,
     laws,
     unproven,
 )
-from sottovoce.privacy.sampling import Sampler
-from sottovoce.statistics import LEVEL, at_most
+from sottovoce.privacy.word_samples import Sampler
+from sottovoce.statistics import at_most
 from sottovoce.threads import single_threaded_blas
 from sottovoce.types import IntArray
 
@@ -60,22 +61,22 @@ class Targets:
                 "min-support above 1 (such as 300), or both"
             )
 
-    def broken(self, found: Deniability) -> IntArray:
+    def broken(self, measured: Deniability) -> IntArray:
         """Places of the words that may break a target: exactly, or by bounds that hold together."""
-        returns = found.unchanged_bound > self.max_unchanged + ROUNDING
-        return np.flatnonzero(returns | (found.support_bound < self.min_support))
+        returns = measured.unchanged_bound > self.max_unchanged + ROUNDING
+        return np.flatnonzero(returns | (measured.support_bound < self.min_support))
 
     def alone(self) -> list[Targets]:
         """Each of the two by itself, where it asks for anything."""
-        each = [replace(self, min_support=1)] if self.max_unchanged < 1 else []
-        return each + ([replace(self, max_unchanged=1.0)] if self.min_support > 1 else [])
+        single = [replace(self, min_support=1)] if self.max_unchanged < 1 else []
+        return single + ([replace(self, max_unchanged=1.0)] if self.min_support > 1 else [])
 
     def limits(self, draws: int, words: int) -> tuple[int, int]:
         """How often a word may come back, and how many different words it needs, in the draws.
 
         The first is negative if so few draws cannot show that the target is kept.
         """
-        risk = (1 - LEVEL) / (2 * words)
+        risk = joint_risk(words)
         bounds = at_most(np.arange(draws + 1), draws, risk)
         returned = int((bounds <= self.max_unchanged + ROUNDING).sum()) - 1
         if self.min_support == 1:
@@ -92,8 +93,7 @@ class Targets:
                 "no number of draws shows that a word never comes back: set max-unchanged above 0"
             )
         if most < 0:
-            risk = (1 - LEVEL) / (2 * words)
-            fewest = math.ceil(math.log(risk) / math.log1p(-self.max_unchanged))
+            fewest = math.ceil(math.log(joint_risk(words)) / math.log1p(-self.max_unchanged))
             raise UsageError(
                 f"{draws} draws a word cannot show that max-unchanged is kept: give --draws "
                 f"{COMFORT * fewest} (with fewer than {fewest} it is impossible)"
@@ -123,18 +123,18 @@ class LawJudge:
 
     def failing(self, epsilon: float, places: IntArray) -> IntArray:
         """Places of words that break a target, the first found."""
-        done, wanted = 0, self.targets
+        done, targets = 0, self.targets
         with single_threaded_blas():
-            at = replace(self.mechanism, epsilon=epsilon)
-            for some, chances in laws(at, self.words[places]):
-                own = chances[np.arange(len(some)), some]
-                bad = own > wanted.max_unchanged + ROUNDING
-                if not bad.any() and wanted.min_support > 1:
-                    bad = exact_support(chances, wanted.eta) < wanted.min_support
+            tried = replace(self.mechanism, epsilon=epsilon)
+            for block, chances in laws(tried, self.words[places]):
+                unchanged = chances[np.arange(len(block)), block]
+                bad = unchanged > targets.max_unchanged + ROUNDING
+                if not bad.any() and targets.min_support > 1:
+                    bad = exact_support(chances, targets.eta) < targets.min_support
                 if bad.any():
                     return places[done + np.flatnonzero(bad)]
-                done += len(some)
-                self.passed(len(some))
+                done += len(block)
+                self.passed(len(block))
         return places[:0]
 
 
@@ -156,13 +156,13 @@ class DrawsJudge:
 
     def failing(self, epsilon: float, places: IntArray) -> IntArray:
         """Places of words that break a target, the first found."""
-        at = replace(self.mechanism, epsilon=epsilon)
+        tried = replace(self.mechanism, epsilon=epsilon)
         for start in range(0, len(places), TOGETHER):
-            some = places[start : start + TOGETHER]
-            bad = self._bad(at, some)
+            block = places[start : start + TOGETHER]
+            bad = self._bad(tried, block)
             if len(bad):
                 return bad
-            self.passed(len(some))
+            self.passed(len(block))
         return places[:0]
 
     def _bad(self, mechanism: WordMechanism, places: IntArray) -> IntArray:

@@ -8,7 +8,7 @@ from sottovoce.evaluation.downstream.data import (
     read_task,
 )
 from sottovoce.evaluation.downstream.run import evaluate, experiment
-from sottovoce.evaluation.downstream.scores import Outcome, Score, Setting, summarise
+from sottovoce.evaluation.downstream.scores import Outcome, Score, Setting, summarize
 
 __all__ = [
     "Candidates",
@@ -21,5 +21,5 @@ __all__ = [
     "experiment",
     "judged_questions",
     "read_task",
-    "summarise",
+    "summarize",
 ]

@@ -81,18 +81,18 @@ class Questions:
     @cached_property
     def answers(self) -> tuple[str, ...]:
         """All different answers."""
-        return tuple(dict.fromkeys(answer for each in self.asked for answer in each.answers))
+        return tuple(dict.fromkeys(answer for asked in self.asked for answer in asked.answers))
 
     @cached_property
     def places(self) -> list[IntArray]:
         """For each question, where its candidates stand among the answers."""
         place = {answer: number for number, answer in enumerate(self.answers)}
-        return [np.array([place[answer] for answer in each.answers]) for each in self.asked]
+        return [np.array([place[answer] for answer in asked.answers]) for asked in self.asked]
 
     @cached_property
     def relevant(self) -> list[BoolArray]:
         """For each question, which candidates are right."""
-        return [np.array(each.relevant) for each in self.asked]
+        return [np.array(asked.relevant) for asked in self.asked]
 
     def __len__(self) -> int:
         return len(self.asked)
@@ -124,7 +124,7 @@ def judged_questions(collection: Collection, grade: int = 2) -> Questions:
     """The queries of a collection; candidates are its judged documents, right from ``grade`` on."""
     text = {document.doc_id: document.text for document in collection.documents}
     grouped = {
-        query: {text[doc_id]: found >= grade for doc_id, found in grades.items() if doc_id in text}
+        query: {text[doc_id]: given >= grade for doc_id, given in grades.items() if doc_id in text}
         for query_id, grades in collection.judgments.items()
         if (query := collection.queries.get(query_id)) is not None
     }

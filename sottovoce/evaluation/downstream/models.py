@@ -1,18 +1,19 @@
-"""Classifiers: linear models on TF-IDF and on sentence vectors."""
+"""Classifiers: linear models on TF-IDF and on sentence vectors, and the BiLSTM of paper 002."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
-from sottovoce.encoders.base import Encoder
-from sottovoce.encoders.loading import load_encoder
+from sottovoce.encoders import Encoder, load_encoder
 from sottovoce.errors import UsageError, did_you_mean, need
+from sottovoce.text import TextPipeline
 from sottovoce.threads import single_threaded_blas
-from sottovoce.types import Float32Array
+from sottovoce.types import UNKNOWN, Float32Array, IntArray
 
 if TYPE_CHECKING:
     from sottovoce.spaces.space import WordSpace
@@ -28,6 +29,15 @@ TEXTS_AT_A_TIME = 256
 STRENGTH = 3.0
 """C of scikit-learn: how little the weights are held back. Rows have length 1 everywhere here."""
 PATIENCE = 2000
+
+WORDS = 200
+"""Words of a text that the BiLSTM reads; the rest is left out."""
+HIDDEN = 64
+"""Its units in each direction; the paper does not say how many it has."""
+EPOCHS = 8
+BATCH = 32
+RATE = 2e-3
+NO_WORD = -1
 
 
 class Classifier(Protocol):
@@ -56,7 +66,6 @@ def load_model(
     if name == "embeddings":
         return Embeddings(load_encoder(encoder) if isinstance(encoder, str) else encoder)
     if name == "bilstm":
-        from sottovoce.evaluation.downstream.bilstm import BiLSTM
         from sottovoce.spaces.sources import resolve
 
         return BiLSTM(resolve(None) if space is None else space)
@@ -143,3 +152,82 @@ def _logistic(seed: int) -> Any:
 def need_sklearn() -> None:
     """Say what to install where it is missing."""
     need("sklearn", "lab", "downstream tasks need scikit-learn")
+
+
+class BiLSTM:
+    """Reads word vectors both ways; the largest value of each unit over the words decides.
+
+    Words that the space lacks are left out.
+    """
+
+    name = "bilstm"
+
+    def __init__(self, space: WordSpace) -> None:
+        enough = " (a build for the processor alone is enough)"
+        self._torch = need("torch", "gpu", "the model bilstm needs torch", enough)
+        self.space = space
+        self._pipeline = TextPipeline()
+
+    def features(self, texts: Sequence[str]) -> Features:
+        """The ids of the first words of each text, (texts, WORDS), then ``NO_WORD``."""
+        out = np.full((len(texts), WORDS), NO_WORD, dtype=np.int64)
+        for row, text in zip(out, texts, strict=True):
+            slots = self._pipeline.prepare(text, self.space).slots
+            ids = slots[slots != UNKNOWN][:WORDS]
+            row[: len(ids)] = ids
+        return out
+
+    def fit(self, features: Features, labels: Labels, seed: int) -> Predict:
+        """Train with Adam on batches of texts of like length."""
+        torch = self._torch
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            lstm = torch.nn.LSTM(self.space.dimension, HIDDEN, batch_first=True, bidirectional=True)
+            head = torch.nn.Linear(2 * HIDDEN, int(labels.max()) + 1)
+            optimizer = torch.optim.Adam([*lstm.parameters(), *head.parameters()], lr=RATE)
+            rng = Generator(PCG64(seed))
+            for _ in range(EPOCHS):
+                for rows in _batches(features, rng):
+                    logits = self._logits(lstm, head, features[rows])
+                    loss = torch.nn.functional.cross_entropy(logits, torch.tensor(labels[rows]))
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+
+        def predict(others: Features) -> Labels:
+            predicted = np.empty(len(others), dtype=np.int64)
+            with torch.no_grad():
+                for rows in _batches(others, None):
+                    logits = self._logits(lstm, head, others[rows])
+                    predicted[rows] = logits.argmax(dim=1).numpy()
+            return predicted
+
+        return predict
+
+    def _logits(self, lstm: Any, head: Any, ids: IntArray) -> Any:
+        torch = self._torch
+        is_word = ids != NO_WORD
+        longest = max(1, int(is_word.sum(axis=1).max()))
+        ids, is_word = ids[:, :longest], is_word[:, :longest]
+        lengths = np.maximum(1, is_word.sum(axis=1))
+        vectors = np.where(is_word[..., None], self.space.vectors[np.where(is_word, ids, 0)], 0.0)
+        packed = torch.nn.utils.rnn.pack_padded_sequence(
+            torch.tensor(vectors.astype(np.float32)),
+            torch.tensor(lengths),
+            batch_first=True,
+            enforce_sorted=False,
+        )
+        states, _ = torch.nn.utils.rnn.pad_packed_sequence(
+            lstm(packed)[0], batch_first=True, padding_value=-torch.inf
+        )
+        return head(states.max(dim=1).values)
+
+
+def _batches(features: Features, rng: Generator | None) -> Iterator[IntArray]:
+    """Rows of like length together, which saves padding; in random order with a ``rng``."""
+    lengths = (features != NO_WORD).sum(axis=1)
+    mixed = np.zeros(len(lengths)) if rng is None else rng.random(len(lengths))
+    order = np.lexsort((mixed, lengths))
+    batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
+    numbers = np.arange(len(batches)) if rng is None else rng.permutation(len(batches))
+    return (batches[number] for number in numbers)

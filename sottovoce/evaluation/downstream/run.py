@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sottovoce.encoders.base import Encoder
+from sottovoce.encoders import Encoder
 from sottovoce.errors import UsageError
-from sottovoce.evaluation.downstream.classification import Classification
 from sottovoce.evaluation.downstream.data import LabelledTexts, Questions, Task
 from sottovoce.evaluation.downstream.models import load_model
-from sottovoce.evaluation.downstream.ranking import Ranking
-from sottovoce.evaluation.downstream.scores import Outcome, Score, summarise
+from sottovoce.evaluation.downstream.scores import Outcome, Score, summarize
+from sottovoce.evaluation.downstream.tasks import Classification, Ranking
 from sottovoce.mechanisms.base import Mechanism
 from sottovoce.spaces.space import WordSpace
+from sottovoce.types import Progress
 
 SEEDS = (0, 1, 2)
 
@@ -47,7 +47,7 @@ def evaluate(
     seeds: Sequence[int] = SEEDS,
     encoder: str | Encoder = "auto",
     space: WordSpace | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> list[Score]:
     """What each model scores with train and test (or answers and questions) clean or obfuscated.
 
@@ -57,27 +57,25 @@ def evaluate(
     """
     if not seeds or len(set(seeds)) < len(seeds):
         raise UsageError("give at least one seed, each of them once")
-    chosen = experiment(task, models, test=test, encoder=encoder, space=space)
+    regimes = experiment(task, models, test=test, encoder=encoder, space=space)
     distinct = list(dict.fromkeys(mechanisms))
-    counted = _counter(progress, len(seeds) * len(distinct) * len(chosen.texts))
-    found: list[Outcome] = []
+    count = _counter(progress, len(seeds) * len(distinct) * len(regimes.texts))
+    outcomes: list[Outcome] = []
     for seed in seeds:
-        found += chosen.clean(seed)
+        outcomes += regimes.clean(seed)
         for mechanism in distinct:
-            found += chosen.obfuscated(mechanism, seed, counted)
-    return summarise(found)
+            outcomes += regimes.obfuscated(mechanism, seed, count)
+    return summarize(outcomes)
 
 
-def _counter(
-    progress: Callable[[int, int], None] | None, total: int
-) -> Callable[[int], None] | None:
-    if progress is None:
-        return None
-    show, done = progress, 0
+def _counter(progress: Progress | None, total: int) -> Callable[[int], None]:
+    """Tells progress of all texts so far, given how many were done since the last call."""
+    done = 0
 
     def count(more: int) -> None:
         nonlocal done
         done += more
-        show(done, total)
+        if progress is not None:
+            progress(done, total)
 
     return count

@@ -14,7 +14,8 @@ from sottovoce.experiments.report.strongest import STRONGEST, measures_like, str
 from sottovoce.experiments.report.table import Number, Table, with_best
 from sottovoce.experiments.results import Results, Setting, curves
 from sottovoce.experiments.tables import NO_PRIVACY
-from sottovoce.privacy.quipu import MEANING, Flag, QuipuScore, quipu
+from sottovoce.privacy import QuipuScore, quipu
+from sottovoce.privacy.quipu_score import MEANING, Flag
 
 LETTERS: dict[Flag, str] = {
     "degenerate": "d",

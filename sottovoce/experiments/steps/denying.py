@@ -6,7 +6,8 @@ from sottovoce.experiments.jobs import Deny
 from sottovoce.experiments.product import Product
 from sottovoce.experiments.shelf import Shelf
 from sottovoce.experiments.tables import make_table
-from sottovoce.privacy.deniability import deniability, word_mechanism
+from sottovoce.privacy import deniability
+from sottovoce.privacy.plausible_deniability import word_mechanism
 
 
 def deny(job: Deny, shelf: Shelf) -> Product:

@@ -12,7 +12,7 @@ from sottovoce.experiments.product import Product
 from sottovoce.experiments.shelf import Shelf, pipeline
 from sottovoce.experiments.tables import make_table, need_arrow
 from sottovoce.obfuscation import Obfuscator
-from sottovoce.privacy.attacks.releases import Released, read_releases
+from sottovoce.privacy import Released, read_releases
 from sottovoce.text.comparing import folded_text
 
 if TYPE_CHECKING:

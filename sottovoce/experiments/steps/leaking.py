@@ -13,11 +13,8 @@ from sottovoce.experiments.shelf import Shelf
 from sottovoce.experiments.steps.drawing import Variants
 from sottovoce.experiments.tables import PRIVATE, make_table
 from sottovoce.mechanisms import WordMechanism, parse
-from sottovoce.privacy.deniability import word_mechanism
-from sottovoce.privacy.attacks.inference import infer
-from sottovoce.privacy.attacks import Recovery, reconstruct
-from sottovoce.privacy.attacks.releases import Released
-from sottovoce.privacy.similarity import SimilarityMeter
+from sottovoce.privacy import Recovery, Released, SimilarityMeter, infer, reconstruct
+from sottovoce.privacy.plausible_deniability import word_mechanism
 
 Value: TypeAlias = tuple[str, str, float]
 """Query, measure, value."""

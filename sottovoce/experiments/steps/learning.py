@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from sottovoce.evaluation.downstream.classification import Classification
-from sottovoce.evaluation.downstream.ranking import Ranking
 from sottovoce.evaluation.downstream.run import experiment
+from sottovoce.evaluation.downstream.tasks import Classification, Ranking
 from sottovoce.experiments.description import Downstream
 from sottovoce.experiments.jobs import Learn
 from sottovoce.experiments.product import Product

@@ -12,9 +12,9 @@ from sottovoce.experiments.product import Product
 from sottovoce.experiments.shelf import Shelf
 from sottovoce.experiments.tables import make_table
 from sottovoce.language.wordnet import Sense, WordNet
-from sottovoce.privacy.deniability import neighbour_distances
-from sottovoce.privacy.overlap import installed_wordnet
-from sottovoce.privacy.sampling import neighbours
+from sottovoce.privacy.plausible_deniability import neighbour_distances
+from sottovoce.privacy.text_similarity import installed_wordnet
+from sottovoce.privacy.word_samples import nearest_others as neighbours
 from sottovoce.spaces.distances import Distances
 from sottovoce.spaces.space import WordSpace
 from sottovoce.types import UNKNOWN, IntArray

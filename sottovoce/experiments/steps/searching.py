@@ -9,8 +9,7 @@ from typing import Any
 
 from sottovoce.collections import Collection
 from sottovoce.engines.base import LocalEngine
-from sottovoce.evaluation.baselines import depth_matched, no_privacy
-from sottovoce.evaluation.effectiveness import effectiveness, pooled_recall
+from sottovoce.evaluation import depth_matched, effectiveness, no_privacy, pooled_recall
 from sottovoce.evaluation.trec import Run
 from sottovoce.experiments.description import Searching, Utility
 from sottovoce.experiments.jobs import Baseline, Search

@@ -1,7 +1,4 @@
-"""Attacks that know the mechanism: which words can be read off a release, position by position."""
+"""Attacks: what can be read off releases, word by word, or by searching a log of queries.
 
-from sottovoce.privacy.attacks.priors import by_rank, counted
-from sottovoce.privacy.attacks.recovery import Guessed, Recovery, strongest
-from sottovoce.privacy.attacks.run import ATTACKS, reconstruct
-
-__all__ = ["ATTACKS", "Guessed", "Recovery", "by_rank", "counted", "reconstruct", "strongest"]
+Run them through :func:`sottovoce.privacy.attack`.
+"""

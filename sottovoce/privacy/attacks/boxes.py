@@ -1,7 +1,7 @@
 """Which words the box of each word holds, kept in memory: it takes a pass over all pairs of words.
 
-The boxes of our mechanisms do not depend on epsilon, so one pass serves a whole grid of them. They
-follow from space and parameters alone: nothing of a text is kept.
+Where boxes do not depend on epsilon, one pass serves a whole grid of epsilons. Boxes follow from
+space and parameters alone: nothing of a text is kept.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from sottovoce.mechanisms.boxes import BoxMechanism
-from sottovoce.mechanisms.custext import CusText
-from sottovoce.mechanisms.wbb import WBB
 from sottovoce.types import IntArray, Progress
 
 WORDS_AT_A_TIME = 512
@@ -31,7 +29,7 @@ _keeping = Lock()
 
 def contents(mechanism: BoxMechanism, progress: Progress | None = None) -> Any:
     """A sparse matrix (words, words): 1 where the box of the first holds the second."""
-    same = replace(mechanism, epsilon=1.0) if isinstance(mechanism, WBB | CusText) else mechanism
+    same = mechanism if mechanism.box_depends_on_epsilon else replace(mechanism, epsilon=1.0)
     with _keeping:
         kept = _kept.setdefault(mechanism.space, OrderedDict())
         if same.spec not in kept:

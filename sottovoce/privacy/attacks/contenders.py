@@ -19,8 +19,6 @@ import numpy as np
 
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.mechanisms.exponential import ExponentialMechanism
-from sottovoce.mechanisms.santext import SanText
-from sottovoce.mechanisms.tem import TEM
 from sottovoce.privacy.attacks.target import Target
 from sottovoce.spaces.distances import Distances
 from sottovoce.threads import parallel_map
@@ -39,9 +37,7 @@ Exact = Callable[[IntArray], Float64Array]
 
 def bounded(mechanism: WordMechanism) -> bool:
     """Whether the bound holds: all words have one law, and its cost is concave."""
-    return isinstance(mechanism, TEM) or (
-        isinstance(mechanism, SanText) and mechanism.sensitive == 1
-    )
+    return isinstance(mechanism, ExponentialMechanism) and mechanism.has_concave_cost
 
 
 def contenders(target: Target, seen: Any, columns: IntArray, exact: Exact) -> IntArray:

@@ -1,7 +1,7 @@
 """A log of queries, such as many people send: what an attacker compares releases with.
 
 The log is public, or the attacker's own: its vectors are kept on disk. A person's own queries do
-not belong here (:func:`sottovoce.privacy.attacks.inference.infer` can put them beside the log in memory).
+not belong here (:func:`sottovoce.privacy.infer` can put them beside the log in memory).
 """
 
 from __future__ import annotations

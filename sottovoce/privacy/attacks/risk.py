@@ -10,10 +10,11 @@ from sottovoce.encoders import Encoder
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.privacy.attacks.inference import Inference, infer
+from sottovoce.privacy.attacks.priors import counted
 from sottovoce.privacy.attacks.query_log import QueryLog
-from sottovoce.privacy.attacks import Recovery, counted, reconstruct
-from sottovoce.privacy.attacks.run import COUNTS
+from sottovoce.privacy.attacks.recovery import Recovery
 from sottovoce.privacy.attacks.releases import Released
+from sottovoce.privacy.attacks.run import COUNTS, numbers_of_variants, reconstruct
 from sottovoce.randomness import Randomness, is_seeded
 from sottovoce.types import Float64Array, Progress
 
@@ -100,7 +101,7 @@ class RiskReport:
         return f"RiskReport({self.releases} releases, {self.mechanism}, words: {self.words})"
 
 
-def assess(
+def attack(
     releases: Sequence[Released],
     *,
     mechanism: WordMechanism | None = None,
@@ -120,6 +121,8 @@ def assess(
         What made them: with it the attacker knows more. Without, only the mode and query inference.
     whole_texts
         They were made by replacing texts as a whole, so there are no words to line up.
+    counts
+        How many variants the attacker sees, one number after the other; all of them in the end.
     log, encoders
         The query log that the attacker searches, and what he compares with, one after the other: no
         encoder is the strongest against every mechanism. Without a log there is no query inference.
@@ -131,7 +134,9 @@ def assess(
     if prior == "log" and (log is None or mechanism is None):
         raise UsageError("a prior from the log needs a log, and the mechanism that was used")
     most = max((len(each.variants) for each in releases), default=0)
-    seen = _seen(counts, most)
+    if not most:
+        raise UsageError("there is nothing to attack: no text has a variant")
+    seen = numbers_of_variants(counts and (*counts, most), most)
     frequencies: Literal["uniform"] | Float64Array = "uniform"
     if prior == "log" and log is not None and mechanism is not None:
         frequencies = counted(mechanism.space, log.queries)
@@ -167,15 +172,6 @@ def assess(
         inferences=tuple(inferences),
         seeded=is_seeded(rng),
     )
-
-
-def _seen(counts: Sequence[int], most: int) -> list[int]:
-    """The numbers of variants to look at: those asked for that there are, and all."""
-    if not most:
-        raise UsageError("there is nothing to attack: no text has a variant")
-    if not counts or min(counts) < 1:
-        raise UsageError("numbers of variants are whole numbers, 1 or more")
-    return sorted({min(n, most) for n in counts} | {most})
 
 
 def _strongest(found: Iterable[Headline]) -> Headline | None:

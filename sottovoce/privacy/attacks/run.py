@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-from numpy.random import PCG64, Generator
 
 from sottovoce.choices import Release
 from sottovoce.errors import UsageError
@@ -21,11 +20,11 @@ from sottovoce.privacy.attacks.intersection import intersection
 from sottovoce.privacy.attacks.likelihood import likelihood
 from sottovoce.privacy.attacks.priors import log_prior
 from sottovoce.privacy.attacks.recovery import Guessed, Recovery
+from sottovoce.privacy.attacks.releases import Released
 from sottovoce.privacy.attacks.sampled import sampled
 from sottovoce.privacy.attacks.simple import centroid, mode
 from sottovoce.privacy.attacks.target import CERTAIN, Target
-from sottovoce.privacy.attacks.releases import Released
-from sottovoce.randomness import Randomness, as_seed, is_seeded, secure_generator
+from sottovoce.randomness import Randomness, as_generator, is_seeded
 from sottovoce.types import UNKNOWN, BoolArray, Float64Array, IntArray, Progress
 
 COUNTS = (1, 5, 20, 50)
@@ -73,7 +72,7 @@ def reconstruct(
     """
     if release not in ("independent", "once"):
         raise UsageError("a release is 'independent' or 'once'")
-    if release == "once" and mechanism is not None and not isinstance(mechanism, NoiseMechanism):
+    if release == "once" and mechanism is not None and not mechanism.supports_once:
         raise UsageError("release 'once' is made by noise mechanisms only: use 'independent'")
     chosen = ATTACKS if attacks is None else tuple(attacks)
     if unknown := set(chosen) - set(ATTACKS):
@@ -81,13 +80,13 @@ def reconstruct(
     most = max((len(each.variants) for each in releases), default=0)
     if not most:
         raise UsageError("there is no variant to attack: give texts with at least one")
-    wanted = _counts(counts, most)
+    wanted = numbers_of_variants((*COUNTS, most) if counts is None else counts, most)
     aligned = align(releases, mechanism.space if mechanism else None)
     if isinstance(aligned, str):
         return [Recovery(name, n, applies=False, why=aligned) for name in chosen for n in wanted]
     texts, uneven = aligned
     target = Target(
-        texts, mechanism, release, log_prior(prior, mechanism), _generator(rng), progress
+        texts, mechanism, release, log_prior(prior, mechanism), as_generator(rng), progress
     )
     found = [each for name in chosen for each in _attacked(target, name, wanted, most)]
     if bounds and "cell" in chosen and _excluded(target, "cell") is None:
@@ -95,18 +94,11 @@ def reconstruct(
     return [replace(each, seeded=is_seeded(rng), left_out=uneven) for each in found]
 
 
-def _counts(counts: Sequence[int] | None, most: int) -> list[int]:
-    if counts is None:
-        return sorted({n for n in COUNTS if n < most} | {most})
-    if not counts or any(n < 1 for n in counts):
+def numbers_of_variants(counts: Sequence[int], most: int) -> list[int]:
+    """How many variants are looked at: the numbers asked for, none above what there is."""
+    if not counts or min(counts) < 1:
         raise UsageError("numbers of variants are whole numbers, 1 or more")
     return sorted({min(int(n), most) for n in counts})
-
-
-def _generator(rng: Randomness) -> Generator:
-    if rng is None:
-        return secure_generator()
-    return rng if isinstance(rng, Generator) else Generator(PCG64(as_seed(rng)))
 
 
 def _attacked(target: Target, name: str, counts: list[int], most: int) -> list[Recovery]:
@@ -138,7 +130,7 @@ def _excluded(target: Target, name: str) -> str | None:
     if name == "likelihood":
         if isinstance(mechanism, BoxMechanism):
             return "for boxes the intersection attack is the same, and faster"
-        if mechanism.log_probabilities(np.zeros(1, dtype=np.int64)) is None:
+        if not mechanism.has_law:
             return f"'{mechanism.name}' has no law in closed form"
     if name in ("sampled", "cell"):
         if not isinstance(mechanism, NoiseMechanism):

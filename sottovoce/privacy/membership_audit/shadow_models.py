@@ -2,8 +2,10 @@
 
 Paper: Feyisetan, Balle, Drake and Diethe (WSDM 2020), section 6, after Song and Shmatikov (KDD
 2019). There the auditor learnt from clean text alone, a handicap that no attacker need accept. Here
-he knows the mechanism, and learns from shadow models of text that went through it. What one finds
-who learnt from clean text stands beside it.
+the auditor knows the mechanism, and learns from shadow models of text that went through it; what
+an auditor finds who learnt from clean text stands beside it.
+
+What an auditor sees of a user is how well a text model predicts the user's own queries.
 """
 
 from __future__ import annotations
@@ -13,22 +15,37 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.random import PCG64, Generator
 
 from sottovoce.choices import Release
 from sottovoce.errors import UsageError, need
 from sottovoce.mechanisms.base import Mechanism
 from sottovoce.obfuscation import Obfuscator
-from sottovoce.privacy.membership.features import Numbering, features
-from sottovoce.privacy.membership.logs import UserLog
-from sottovoce.privacy.membership.ngrams import NGramModel
-from sottovoce.privacy.membership.report import MembershipReport, Scores, Setting, summarise
-from sottovoce.privacy.membership.splits import Sides, Split, choose_users, draw_split
-from sottovoce.randomness import as_seed, secure_generator
+from sottovoce.privacy.membership_audit.ngrams import BOUNDARY, NGramModel, windows
+from sottovoce.privacy.membership_audit.outcomes import (
+    MembershipReport,
+    Scores,
+    Setting,
+    summarize,
+)
+from sottovoce.privacy.membership_audit.users import (
+    Split,
+    UserLog,
+    choose_users,
+    draw_split,
+)
+from sottovoce.randomness import as_generator, as_seed
+from sottovoce.text import tokenise
+from sottovoce.text.comparing import comparable
 from sottovoce.types import Float64Array, IntArray, Progress
 
+RANK_BINS = 17
+"""Ranks 1, 2-3, 4-7, ..., from 65,536; one more bin holds the words that the model never saw."""
 
-def audit_membership(
+LOG_BINS = 20
+"""Probabilities from 1/e to 1, from 1/e² to 1/e, ..., the last one open."""
+
+
+def membership(
     log: UserLog,
     mechanisms: Sequence[Mechanism] = (),
     *,
@@ -53,15 +70,14 @@ def audit_membership(
     _sklearn()
     seeds = [None] * repeats if rng is None else as_seed(rng).spawn(repeats)
     steps = _Steps(progress, repeats * (1 + len(mechanisms)) * (1 + shadows))
-    found: dict[Setting, list[Scores]] = {}
+    by_setting: dict[Setting, list[Scores]] = {}
     for seed in seeds:
-        generator = secure_generator() if seed is None else Generator(PCG64(seed))
-        split = draw_split(len(users), members, shadows, generator)
-        obfuscators = [Obfuscator(each, n=n, release=release, rng=seed) for each in mechanisms]
+        split = draw_split(len(users), members, shadows, as_generator(seed))
+        obfuscators = [Obfuscator(made, n=n, release=release, rng=seed) for made in mechanisms]
         for setting, scores in _Repeat(users, split, steps).audits(obfuscators):
-            found.setdefault(setting, []).append(scores)
+            by_setting.setdefault(setting, []).append(scores)
     return MembershipReport(
-        outcomes=tuple(summarise(setting, scores) for setting, scores in found.items()),
+        outcomes=tuple(summarize(setting, scores) for setting, scores in by_setting.items()),
         users=len(users),
         members=members,
         shadows=shadows,
@@ -99,8 +115,8 @@ class _Repeat:
         yield Setting(None, None, "clean"), self._scores(naive, target)
         for obfuscator in obfuscators:
             target, *shadows = self._asked(self._released(obfuscator))
-            chosen = obfuscator.mechanism
-            name, epsilon = chosen.spec, getattr(chosen, "epsilon", None)
+            name = obfuscator.mechanism.spec
+            epsilon = getattr(obfuscator.mechanism, "epsilon", None)
             aware = _Auditor(shadows)
             yield Setting(name, epsilon, "obfuscated"), self._scores(aware, target)
             yield Setting(name, epsilon, "clean"), self._scores(naive, target)
@@ -116,17 +132,16 @@ class _Repeat:
 
     def _asked(self, training: Iterable[list[IntArray]]) -> list[Float64Array]:
         """A model for each training text, asked with the original queries of both its sides."""
-        found = []
+        answers = []
         for sides, texts in zip(self._sides, training, strict=True):
             users = np.concatenate([sides.members, sides.others])
             asked = [self._originals[int(user)] for user in users]
-            found.append(features(NGramModel(np.concatenate(texts)), asked))
+            answers.append(features(NGramModel(np.concatenate(texts)), asked))
             self._steps.step()
-        return found
+        return answers
 
     def _scores(self, auditor: _Auditor, target: Float64Array) -> Scores:
-        scores = auditor.scores(target)
-        sides: Sides = self._split.target
+        scores, sides = auditor.scores(target), self._split.target
         return Scores(sides, scores[: len(sides.members)], scores[len(sides.members) :])
 
 
@@ -151,3 +166,38 @@ def _sklearn() -> tuple[Any, Any, Any]:
     from sklearn import linear_model, pipeline, preprocessing
 
     return linear_model, pipeline, preprocessing
+
+
+class Numbering:
+    """Ids for words, in the order in which they come; case does not tell two words apart."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+
+    def tokens(self, queries: Iterable[str]) -> IntArray:
+        """The ids of the words of queries, with ``BOUNDARY`` before each query and at the end."""
+        ids, tokens = self._ids, [BOUNDARY]
+        for query in queries:
+            words = (comparable(token.surface) for token in tokenise(query))
+            tokens.extend(ids.setdefault(word, len(ids) + 1) for word in words)
+            tokens.append(BOUNDARY)
+        return np.asarray(tokens, dtype=np.int64)
+
+
+def features(model: NGramModel, users: list[IntArray]) -> Float64Array:
+    """For each user the shares of true next words by rank and by log-probability, (users, bins).
+
+    Of a user whose queries hold no word, all shares are 0.
+    """
+    asked = [windows(tokens, model.order) for tokens in users]
+    user = np.repeat(np.arange(len(users)), [len(rows) for rows in asked])
+    flat = np.concatenate(asked)
+    rank = np.minimum(np.log2(model.ranks(flat)).astype(np.int64), RANK_BINS - 1)
+    rank[~model.knows(flat[:, -1])] = RANK_BINS
+    surprise = np.minimum((-np.log(model.probabilities(flat))).astype(np.int64), LOG_BINS - 1)
+    counted = [
+        np.bincount(user * bins + binned, minlength=len(users) * bins).reshape(len(users), bins)
+        for bins, binned in ((RANK_BINS + 1, rank), (LOG_BINS, surprise))
+    ]
+    sizes = np.maximum(np.bincount(user, minlength=len(users)), 1)
+    return np.concatenate(counted, axis=1) / sizes[:, None]

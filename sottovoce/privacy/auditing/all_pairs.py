@@ -1,4 +1,4 @@
-"""Exponential mechanisms, every two words: the log-ratio follows from the normalisers alone.
+"""Exponential mechanisms, every two words: the log-ratio follows from the normalizers alone.
 
 With p(y|w) = exp(-epsilon c(|w - y|) / 2) / Z(w), the output that tells w from w' best is w itself:
 D(w || w') = epsilon c(|w - w'|) / 2 + log Z(w') - log Z(w). That needs a cost c that is 0 at 0,
@@ -14,15 +14,21 @@ from typing import TypeVar
 import numpy as np
 
 from sottovoce.mechanisms.exponential import ExponentialMechanism
-from sottovoce.privacy.audit.claims import TOLERANCE, Claim
-from sottovoce.privacy.audit.verdicts import Finding, Points, Verdict, Witness
+from sottovoce.privacy.auditing.findings import (
+    TOLERANCE,
+    Claim,
+    Figures,
+    Finding,
+    Points,
+    Step,
+    Verdict,
+    Witness,
+)
 from sottovoce.spaces.distances import WORDS_AT_A_TIME, Distances
 from sottovoce.threads import parallel_map, threads
 from sottovoce.types import Float64Array, IntArray
 
 Result = TypeVar("Result")
-Step = Callable[[float], None]
-"""Told the share of the work that is done."""
 
 CHECKED_ROWS = 5
 """Words whose full rows are compared with the formula."""
@@ -60,70 +66,89 @@ def all_pairs(
     None where the formula does not apply.
     """
     inputs = np.arange(mechanism.space.size) if words is None else words
-    if claim.guarantee.notion == "metric" and claim.guarantee.metric != "euclidean":
+    if claim.is_metric and claim.guarantee.metric != "euclidean":
         return None
     if claim.guarantee.notion == "group" or not _formula_applies(mechanism):
         return None
-    normalisers = log_normalisers(mechanism, inputs, lambda share: step(share * 0.6))
-    if not _rows_agree(mechanism, inputs, normalisers):
+    normalizers = log_normalizers(mechanism, inputs, lambda share: step(share * 0.6))
+    if not _rows_agree(mechanism, inputs, normalizers):
         return None
-    found = _compare(mechanism, claim, inputs, normalisers, lambda share: step(0.6 + share * 0.4))
-    return _finding(mechanism, claim, len(inputs), found)
+    blocks = _compare(mechanism, claim, inputs, normalizers, lambda share: step(0.6 + share * 0.4))
+    return _finding(mechanism, claim, len(inputs), blocks)
 
 
-def log_normalisers(mechanism: ExponentialMechanism, words: IntArray, step: Step) -> Float64Array:
+def log_normalizers(mechanism: ExponentialMechanism, words: IntArray, step: Step) -> Float64Array:
     """The logarithm of Z for each word."""
+    if len(words) == len(mechanism.released) == mechanism.space.size:
+        return _log_normalizers_of_all(mechanism, step)
     targets = Distances(mechanism.space, mechanism.released)
     half = 0.5 * mechanism.epsilon
-    inside = len(mechanism.released) == mechanism.space.size
 
-    def one(words: IntArray) -> Float64Array:
-        shift = np.zeros(len(words))
-        if not inside:
-            # A word that may be released costs 0 itself; others need their nearest one's cost.
-            nearest = np.min([tile.min(axis=1) for _, tile in targets.tiles(words)], axis=0)
+    def of_block(block: IntArray) -> Float64Array:
+        shift, total = np.zeros(len(block)), np.zeros(len(block))
+        if len(mechanism.released) < mechanism.space.size:
+            # Relative to the nearest word that may be released, so that no sum vanishes.
+            nearest = np.min([tile.min(axis=1) for _, tile in targets.tiles(block)], axis=0)
             shift = half * mechanism.cost(nearest)
-        total = np.zeros(len(words))
-        for _, tile in targets.tiles(words):
+        for _, tile in targets.tiles(block):
             scores = mechanism.cost(tile) * -half
             scores += shift[:, None]
             total += np.exp(scores, out=scores).sum(axis=1)
         return np.asarray(np.log(total) - shift)
 
-    return np.concatenate(_in_turns(one, _blocks(words), step))
+    return np.concatenate(_in_turns(of_block, _blocks(words), step))
+
+
+def _log_normalizers_of_all(mechanism: ExponentialMechanism, step: Step) -> Float64Array:
+    """The same where every word may be meant and released: each two words are met once."""
+    everything, half = np.arange(mechanism.space.size), 0.5 * mechanism.epsilon
+
+    def of_block(block: IntArray) -> Float64Array:
+        """What the block's words and all later ones add to each other's sums."""
+        sums = np.zeros(len(everything) - block[0])
+        for start, tile in Distances(mechanism.space, everything[block[0] :]).tiles(block):
+            weights = mechanism.cost(tile) * -half
+            np.exp(weights, out=weights)
+            sums[: len(block)] += weights.sum(axis=1)
+            # Pairs within the block stand in both orders in the rows already.
+            inside = max(0, len(block) - start)
+            sums[start + inside : start + tile.shape[1]] += weights[:, inside:].sum(axis=0)
+        return sums
+
+    total = np.zeros(len(everything))
+    for sums in _in_turns(of_block, _early_and_late(_blocks(everything)), step):
+        total[-len(sums) :] += sums
+    return np.asarray(np.log(total))
 
 
 def _compare(
     mechanism: ExponentialMechanism,
     claim: Claim,
     inputs: IntArray,
-    normalisers: Float64Array,
+    normalizers: Float64Array,
     step: Step,
 ) -> list[Summary]:
     """D of every pair in its larger direction, block by block, each pair once."""
-    half, metric = 0.5 * mechanism.epsilon, claim.guarantee.notion == "metric"
+    half = 0.5 * mechanism.epsilon
 
-    def one(words: IntArray) -> Summary:
-        first = int(np.searchsorted(inputs, words[0]))
-        own = normalisers[first : first + len(words), None]
+    def of_block(block: IntArray) -> Summary:
+        first = int(np.searchsorted(inputs, block[0]))
+        own = normalizers[first : first + len(block), None]
         kept = Summary(Extreme(), Extreme(), Extreme(), 0, np.empty((0, 2)))
-        for start, far in Distances(mechanism.space, inputs[first:]).tiles(words):
+        for start, far in Distances(mechanism.space, inputs[first:]).tiles(block):
             rest = slice(first + start, first + start + far.shape[1])
             loss = mechanism.cost(far) * half
-            loss += np.abs(normalisers[rest] - own)
+            loss += np.abs(normalizers[rest] - own)
             if start == 0:
-                loss[inputs[rest] <= words[:, None]] = -np.inf
-            bound = claim.epsilon * far if metric else claim.epsilon
-            _keep(kept, far, loss, bound, words, inputs[rest])
+                loss[inputs[rest] <= block[:, None]] = -np.inf
+            bound = claim.epsilon * far if claim.is_metric else claim.epsilon
+            _keep(kept, far, loss, bound, block, inputs[rest])
             if not len(kept.points):
-                flat = np.linspace(0, far.size - 1, POINTS_PER_BLOCK).astype(np.int64)
-                kept.points = np.stack([far.ravel()[flat], loss.ravel()[flat]], axis=1)
+                places = np.linspace(0, far.size - 1, POINTS_PER_BLOCK).astype(np.int64)
+                kept.points = np.stack([far.ravel()[places], loss.ravel()[places]], axis=1)
         return kept
 
-    # Early blocks meet more words than late ones: alternate, so that all turns take about as long.
-    blocks = _blocks(inputs)
-    mixed = [blocks[i // 2 if i % 2 == 0 else -1 - i // 2] for i in range(len(blocks))]
-    return _in_turns(one, mixed, step)
+    return _in_turns(of_block, _early_and_late(_blocks(inputs)), step)
 
 
 def _keep(
@@ -134,6 +159,8 @@ def _keep(
     words: IntArray,
     others: IntArray,
 ) -> None:
+    """Take a tile of pairs into a block's summary."""
+
     def larger(values: Float64Array, than: Extreme) -> Extreme:
         place = int(np.argmax(values))
         value = float(values.ravel()[place])
@@ -153,69 +180,68 @@ def _keep(
 
 
 def _finding(
-    mechanism: ExponentialMechanism, claim: Claim, size: int, found: list[Summary]
+    mechanism: ExponentialMechanism, claim: Claim, size: int, blocks: list[Summary]
 ) -> Finding:
+    def largest(name: str) -> float:
+        return float(max(getattr(block, name).value for block in blocks))
+
     pairs = size * (size - 1)
-    excess = max((each.excess for each in found), key=lambda extreme: extreme.value)
-    ratio = max((each.ratio for each in found), key=lambda extreme: extreme.value)
-    loss = max((each.loss for each in found), key=lambda extreme: extreme.value)
-    violating = sum(each.violating for each in found)
     exact = len(mechanism.released) == mechanism.space.size
-    figures: dict[str, float | int | None] = {
+    figures: Figures = {
         "pairs": pairs,
-        "violating_share": violating / max(1, pairs // 2),
-        "worst_excess": excess.value,
-        "tight_epsilon": ratio.value if claim.guarantee.notion == "metric" else loss.value,
-        "largest_log_ratio": loss.value,
+        "violating_share": sum(block.violating for block in blocks) / max(1, pairs // 2),
+        "worst_excess": largest("excess"),
+        "tight_epsilon": largest("ratio" if claim.is_metric else "loss"),
+        "largest_log_ratio": largest("loss"),
     }
-    shown = _points(claim, np.concatenate([each.points for each in found]))
-    said = (
+    points = _points(claim, np.concatenate([block.points for block in blocks]))
+    extent = (
         f"{pairs:,} ordered pairs of {size:,} words, {'exactly' if exact else 'by an upper bound'}:"
     )
-    tight = figures["tight_epsilon"]
     complete = size == mechanism.space.size
     name = f"{'exact' if exact else 'bounded'}, {'all' if complete else 'some'} pairs"
-    consistent: Verdict = "CONSISTENT" if complete else "NOT REFUTED"
-    if excess.value <= TOLERANCE:
-        sentence = f"{said} none exceeds its bound; the epsilon really reached is "
-        sentence += f"{'' if exact else 'at most '}{tight:.4g}"
-        sentence += f" of {claim.epsilon:g} claimed."
-        return Finding(name, claim.label, consistent, sentence, figures=figures, points=shown)
-    worst = sorted(found, key=lambda each: -each.excess.value)[:CHECKED_PAIRS]
-    witness = next(filter(None, (_witness(mechanism, claim, each.excess) for each in worst)), None)
+    if largest("excess") <= TOLERANCE:
+        verdict: Verdict = "CONSISTENT" if complete else "NOT REFUTED"
+        sentence = (
+            f"{extent} none exceeds its bound; the epsilon really reached is "
+            f"{'' if exact else 'at most '}{figures['tight_epsilon']:.4g}"
+            f" of {claim.epsilon:g} claimed."
+        )
+        return Finding(name, claim.label, verdict, sentence, None, figures, points)
+    worst = sorted(blocks, key=lambda block: -block.excess.value)[:CHECKED_PAIRS]
+    witnesses = (_witness(mechanism, claim, block.excess) for block in worst)
+    witness = next(filter(None, witnesses), None)
     if witness is None:
         sentence = (
-            f"{said} it exceeds the claim, but the {len(worst)} worst pairs looked at do not."
+            f"{extent} it exceeds the claim, but the {len(worst)} worst pairs looked at do not."
         )
-        return Finding(name, claim.label, "NOT REFUTED", sentence, figures=figures, points=shown)
-    sentence = f"{said} {figures['violating_share']:.2%} of the pairs exceed their bound."
-    return Finding(name, claim.label, "REFUTED", sentence, witness, figures, shown)
+        return Finding(name, claim.label, "NOT REFUTED", sentence, None, figures, points)
+    sentence = f"{extent} {figures['violating_share']:.2%} of the pairs exceed their bound."
+    return Finding(name, claim.label, "REFUTED", sentence, witness, figures, points)
 
 
 def _witness(mechanism: ExponentialMechanism, claim: Claim, pair: Extreme) -> Witness | None:
     """The pair's best output from its full rows, in its larger direction; None if it is within."""
     if pair.value <= TOLERANCE:
         return None
-    law = mechanism.log_probabilities(np.array([pair.word, pair.other]))
+    ids = np.array([pair.word, pair.other])
+    law = mechanism.log_probabilities(ids)
     possible = np.isfinite(law).all(axis=0)
     difference = np.where(possible, law[0] - np.where(possible, law[1], 0.0), 0.0)
     output = int(np.argmax(np.abs(difference)))
     one, other = (0, 1) if difference[output] > 0 else (1, 0)
-    ids = np.array([pair.word, pair.other])
     bound = float(claim.bounds(mechanism, ids[:1], ids[1:])[0])
-    if abs(difference[output]) <= bound + TOLERANCE:
+    log_ratio = float(abs(difference[output]))
+    if log_ratio <= bound + TOLERANCE:
         return None
     words = mechanism.space.words(np.array([ids[one], ids[other], output]))
     chances = float(np.exp(law[one, output])), float(np.exp(law[other, output]))
-    return Witness(
-        words[0], words[1], f"'{words[2]}'", chances, float(abs(difference[output])), bound
-    )
+    return Witness(words[0], words[1], f"'{words[2]}'", chances, log_ratio, bound)
 
 
 def _points(claim: Claim, points: Float64Array) -> Points:
     points = points[np.isfinite(points).all(axis=1)]
-    metric = claim.guarantee.notion == "metric"
-    bounds = claim.epsilon * points[:, 0] if metric else np.full(len(points), claim.epsilon)
+    bounds = claim.epsilon * (points[:, 0] if claim.is_metric else np.ones(len(points)))
     return Points(points[:, 0], points[:, 1], bounds)
 
 
@@ -234,7 +260,7 @@ def _formula_applies(mechanism: ExponentialMechanism) -> bool:
 
 
 def _rows_agree(
-    mechanism: ExponentialMechanism, inputs: IntArray, normalisers: Float64Array
+    mechanism: ExponentialMechanism, inputs: IntArray, normalizers: Float64Array
 ) -> bool:
     """Whether ``log_probabilities`` states the law that the formula is about, for some words."""
     places = np.unique(np.linspace(0, len(inputs) - 1, CHECKED_ROWS).astype(np.int64))
@@ -242,7 +268,7 @@ def _rows_agree(
     law = np.full((len(words), mechanism.space.size), -np.inf)
     far = Distances(mechanism.space, mechanism.released).rows(words)
     law[:, mechanism.released] = (
-        -0.5 * mechanism.epsilon * mechanism.cost(far) - normalisers[places][:, None]
+        -0.5 * mechanism.epsilon * mechanism.cost(far) - normalizers[places][:, None]
     )
     stated = mechanism.log_probabilities(words)
     return np.allclose(law, stated, rtol=TOLERANCE, atol=TOLERANCE)
@@ -250,6 +276,11 @@ def _rows_agree(
 
 def _blocks(words: IntArray) -> list[IntArray]:
     return np.split(words, range(WORDS_AT_A_TIME, len(words), WORDS_AT_A_TIME))
+
+
+def _early_and_late(blocks: list[IntArray]) -> list[IntArray]:
+    """First and last blocks in turn: early ones meet more words, so turns take about as long."""
+    return [blocks[i // 2 if i % 2 == 0 else -1 - i // 2] for i in range(len(blocks))]
 
 
 def _in_turns(

@@ -1,22 +1,21 @@
-"""What to measure on: a sample of the vocabulary, its neighbours, and draws for its words.
+"""Which words are measured: a sample of the vocabulary, their neighbours, and draws for them.
 
-A mechanism treats a frequent word in a crowd otherwise than a rare one that stands alone. The
-sample takes its share of every band of frequency, and within a band of every distance to the
-nearest neighbour.
+Mechanisms behave differently for frequent words in dense regions and for rare isolated ones, so
+the sample is stratified by both: by frequency and, within a band of frequency, by the distance to
+the nearest neighbour.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.random import PCG64, Generator
 
 from sottovoce.errors import UsageError
 from sottovoce.files import read_words
 from sottovoce.mechanisms.base import WordMechanism
-from sottovoce.randomness import Draws, Randomness, Streams, as_seed
+from sottovoce.randomness import Draws, Randomness, Streams, as_generator
 from sottovoce.spaces.distances import Distances
 from sottovoce.spaces.space import WordSpace
 from sottovoce.threads import parallel_map
@@ -43,7 +42,7 @@ def sample_words(space: WordSpace, count: int = WORDS, seed: int = 0) -> IntArra
         raise UsageError("a sample needs at least one word")
     if count >= space.size:
         return np.arange(space.size, dtype=np.int64)
-    rng = Generator(PCG64(as_seed(seed)))
+    rng = as_generator(seed)
     bands = round(np.sqrt(count))
     edges = np.arange(bands + 1) * space.size // bands
     shares = np.diff(edges * count // space.size)
@@ -51,13 +50,13 @@ def sample_words(space: WordSpace, count: int = WORDS, seed: int = 0) -> IntArra
         start + np.sort(rng.choice(end - start, min(end - start, POOL * share), replace=False))
         for start, end, share in zip(edges, edges[1:], shares, strict=False)
     ]
-    nearest = neighbours(space, np.concatenate(pools), [1])[1][:, 0]
-    parts = np.split(nearest, np.cumsum([len(pool) for pool in pools])[:-1])
-    chosen = [
+    nearest = nearest_others(space, np.concatenate(pools), [1])[1][:, 0]
+    by_band = np.split(nearest, np.cumsum([len(pool) for pool in pools])[:-1])
+    sampled = [
         pool[np.argsort(distances, kind="stable")][_spread(len(pool), share)]
-        for pool, distances, share in zip(pools, parts, shares, strict=True)
+        for pool, distances, share in zip(pools, by_band, shares, strict=True)
     ]
-    return np.sort(np.concatenate(chosen))
+    return np.sort(np.concatenate(sampled))
 
 
 def _spread(length: int, count: int) -> IntArray:
@@ -73,17 +72,17 @@ def choose_words(space: WordSpace, words: int | Path, seed: int = 0) -> tuple[In
     if not listed:
         raise UsageError("the file of words is empty: write one word a line")
     ids = space.ids(sorted(listed))
-    known = np.sort(ids[ids != UNKNOWN])
-    if not len(known):
+    in_space = np.sort(ids[ids != UNKNOWN])
+    if not len(in_space):
         raise UsageError(
             f"the space {space.name} knows none of the words of the file: write one word a line, "
             "spelt as in the space (mostly lower-case)"
         )
-    return known, len(listed) - len(known)
+    return in_space, len(listed) - len(in_space)
 
 
-def neighbours(
-    space: WordSpace, words: IntArray, ranks: list[int]
+def nearest_others(
+    space: WordSpace, words: IntArray, ranks: Sequence[int]
 ) -> tuple[IntArray, Float64Array]:
     """Ids and Euclidean distances of each word's k-th nearest other words, for all k in ``ranks``.
 
@@ -96,22 +95,26 @@ def neighbours(
     at_once = max(1, min(256, NUMBERS_AT_ONCE // len(released)))
     distances, places = Distances(space, released), np.asarray(ranks) - 1
 
-    def find(some: IntArray) -> tuple[IntArray, Float64Array]:
-        rows = distances.rows(some)
-        rows[some[:, None] == released] = np.inf
-        at = np.argpartition(rows, places, axis=1)[:, places]
-        return released[at], np.take_along_axis(rows, at, axis=1)
+    def find(block: IntArray) -> tuple[IntArray, Float64Array]:
+        rows = distances.rows(block)
+        rows[block[:, None] == released] = np.inf
+        nearest = np.argpartition(rows, places, axis=1)[:, places]
+        return released[nearest], np.take_along_axis(rows, nearest, axis=1)
 
-    parts = np.split(words, range(at_once, len(words), at_once))
-    found = parallel_map(find, parts)
-    return np.concatenate([ids for ids, _ in found]), np.concatenate([far for _, far in found])
+    blocks = parallel_map(find, np.split(words, range(at_once, len(words), at_once)))
+    return np.concatenate([ids for ids, _ in blocks]), np.concatenate([far for _, far in blocks])
+
+
+def euclidean(space: WordSpace, words: IntArray, others: IntArray) -> Float64Array:
+    """Euclidean distances of words to others, one by one."""
+    return Distances(space, space.output.ids).pairs(words, others)
 
 
 class Sampler:
     """Draws for words, each word with generators of its own.
 
     They do not depend on the mechanism's epsilon: with a seed, noise at another epsilon is the
-    same noise scaled, so that comparing two epsilons does not compare two strokes of luck.
+    same noise scaled, so that two epsilons are compared on the same draws.
     """
 
     def __init__(self, mechanism: str, words: IntArray, rng: Randomness) -> None:
@@ -122,7 +125,7 @@ class Sampler:
         self, mechanism: WordMechanism, places: IntArray, number: int, count: int
     ) -> IntArray:
         """The ``number``-th batch of draws for the words at these places, (places, count)."""
-        generators: list[tuple[Generator, int]] = [
+        generators = [
             (self._streams.generator(int(place), number, Streams.WORDS, 0), count)
             for place in places
         ]

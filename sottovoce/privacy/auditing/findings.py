@@ -1,13 +1,40 @@
-"""What an audit says: verdicts, the findings behind them, and witnesses that anybody can check."""
+"""What an audit is made of. Read this file first.
+
+An audit takes what is said of a mechanism and tries to refute it:
+
+* A :class:`Claim` is a guarantee that somebody gives for a mechanism: we ourselves (``stated``) or
+  its paper or code (``published``). It says by how much two inputs may be told apart.
+* A :data:`Check` looks for one kind of failure, and reports findings. ``auditor.py`` chooses the
+  checks of a mechanism; the other files of this room hold them.
+* A :class:`Finding` is the outcome of one check: a sentence, figures, and a :class:`Verdict`. One
+  that refutes a claim carries a :class:`Witness`, two inputs and an output that anybody can check.
+* An :class:`Audit` is all of them, with a verdict for each claim and for the whole.
+
+A check may be exact or may draw. All checks that draw share one small risk of a false alarm,
+``LEVEL``; each of them has ``RISK_OF_A_CHECK`` for itself.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from sottovoce.guarantees import Guarantee
-from sottovoce.types import Float64Array
+from sottovoce.mechanisms.base import Mechanism, WordMechanism
+from sottovoce.privacy.word_samples import euclidean
+from sottovoce.types import Float64Array, IntArray
+
+LEVEL = 1e-3
+"""The chance, at most, that a whole audit refutes a sound mechanism by sampling."""
+SAMPLED_CHECKS = 16
+"""No audit has more checks that sample; each of them has an equal share of the level."""
+RISK_OF_A_CHECK = LEVEL / SAMPLED_CHECKS
+TOLERANCE = 1e-9
+"""Nats by which an exact log-ratio may exceed its bound: rounding."""
 
 Verdict: TypeAlias = Literal["REFUTED", "CONSISTENT", "NOT REFUTED", "NO CLAIM"]
 """
@@ -16,8 +43,60 @@ Verdict: TypeAlias = Literal["REFUTED", "CONSISTENT", "NOT REFUTED", "NO CLAIM"]
 * ``NOT REFUTED``: looked for by sampling, or on some pairs only, and not found. No proof.
 * ``NO CLAIM``: nothing is promised, so nothing can be refuted.
 """
+Figures: TypeAlias = dict[str, float | int | None]
+"""Numbers behind a finding, by name."""
 STRUCTURE = "structure"
 """The label of findings about the machinery rather than about one claim."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A guarantee under its label: ``stated`` by us, or ``published`` by paper or code."""
+
+    label: str
+    guarantee: Guarantee
+
+    @property
+    def epsilon(self) -> float:
+        """The claimed epsilon; a claim to audit has one."""
+        assert self.guarantee.epsilon is not None  # noqa: S101 - see ``claims``
+        return self.guarantee.epsilon
+
+    @property
+    def is_metric(self) -> bool:
+        """Whether it allows more the farther two inputs are apart."""
+        return self.guarantee.notion == "metric"
+
+    def distances(
+        self, mechanism: WordMechanism, words: IntArray, others: IntArray
+    ) -> Float64Array:
+        """How far words are apart in the claim's metric; 1 where it bounds every pair alike."""
+        if not self.is_metric:
+            return np.asarray(words != others, dtype=np.float64)
+        if self.guarantee.metric == "euclidean":
+            return euclidean(mechanism.space, words, others)
+        return mechanism.distances(words, others)
+
+    def bounds(self, mechanism: WordMechanism, words: IntArray, others: IntArray) -> Float64Array:
+        """The log-ratio allowed for each pair, in nats."""
+        return self.epsilon * self.distances(mechanism, words, others)
+
+
+def guarantees(mechanism: Mechanism) -> dict[str, Guarantee]:
+    """What is said of a mechanism, by label."""
+    by_label = {"stated": mechanism.guarantee}
+    if mechanism.published is not None:
+        by_label["published"] = mechanism.published
+    return by_label
+
+
+def claims(mechanism: Mechanism) -> list[Claim]:
+    """What is promised of a mechanism, and so can be refuted."""
+    return [
+        Claim(label, guarantee)
+        for label, guarantee in guarantees(mechanism).items()
+        if guarantee.epsilon
+    ]
 
 
 @dataclass(frozen=True)
@@ -37,12 +116,12 @@ class Witness:
     def sentence(self) -> str:
         """The witness in words."""
         if self.probabilities is None:
-            said = "has log-densities that differ by"
+            comparison = "has log-densities that differ by"
         else:
             more, less = self.probabilities
-            said = f"has probability {more:.3g} given the one and {less:.3g} given the other:"
+            comparison = f"has probability {more:.3g} given the one and {less:.3g} given the other:"
         return (
-            f"inputs '{self.first}' and '{self.second}', output {self.output}: it {said} "
+            f"inputs '{self.first}' and '{self.second}', output {self.output}: it {comparison} "
             f"{_nats(self.log_ratio)}, where the claim allows {_nats(self.bound)}"
         )
 
@@ -69,14 +148,14 @@ class Points:
 
 @dataclass(frozen=True)
 class Finding:
-    """The outcome of one check of one claim."""
+    """The outcome of one check of one claim, or of the machinery (``claim`` is ``STRUCTURE``)."""
 
     check: str
     claim: str
     verdict: Verdict
     sentence: str
     witness: Witness | None = None
-    figures: dict[str, float | int | None] = field(default_factory=dict)
+    figures: Figures = field(default_factory=dict)
     points: Points | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,6 +171,19 @@ class Finding:
                 for name, value in self.figures.items()
             },
         }
+
+
+def structural(
+    check: str, verdict: Verdict, sentence: str, figures: Figures | None = None
+) -> Finding:
+    """A finding about the machinery, whatever is claimed."""
+    return Finding(check, STRUCTURE, verdict, sentence, None, figures or {})
+
+
+Step: TypeAlias = Callable[[float], None]
+"""Told the share of a check's work that is done."""
+Check: TypeAlias = Callable[[Step], list[Finding]]
+"""One look for one kind of failure."""
 
 
 @dataclass(frozen=True)
@@ -136,22 +228,23 @@ class Audit:
     ) -> Audit:
         """Verdicts of the claims and of the whole, from the findings."""
         claims = tuple(
-            ClaimVerdict(label, guarantee, _of_claim(label, guarantee, findings))
+            ClaimVerdict(label, guarantee, _verdict(label, guarantee, findings))
             for label, guarantee in guarantees.items()
         )
-        said = {claim.verdict for claim in claims} - {"NO CLAIM"}
+        verdicts = {claim.verdict for claim in claims} - {"NO CLAIM"}
         verdict: Verdict = "NO CLAIM"
         if any(finding.verdict == "REFUTED" for finding in findings):
             verdict = "REFUTED"
-        elif said:
-            verdict = "CONSISTENT" if said == {"CONSISTENT"} else "NOT REFUTED"
+        elif verdicts:
+            verdict = "CONSISTENT" if verdicts == {"CONSISTENT"} else "NOT REFUTED"
         return cls(mechanism, space, claims, verdict, findings, level, seeded)
 
     @property
     def refutes_what_is_stated(self) -> bool:
         """Whether our own promise, or the machinery, failed, and not what others published."""
         return any(
-            each.verdict == "REFUTED" and each.claim != "published" for each in self.findings
+            finding.verdict == "REFUTED" and finding.claim != "published"
+            for finding in self.findings
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -167,13 +260,14 @@ class Audit:
         }
 
 
-def _of_claim(label: str, guarantee: Guarantee, findings: tuple[Finding, ...]) -> Verdict:
+def _verdict(label: str, guarantee: Guarantee, findings: tuple[Finding, ...]) -> Verdict:
+    """What the findings about one claim make of it."""
     if guarantee.notion == "none":
         return "NO CLAIM"
-    said = {finding.verdict for finding in findings if finding.claim == label}
-    if "REFUTED" in said:
+    verdicts = {finding.verdict for finding in findings if finding.claim == label}
+    if "REFUTED" in verdicts:
         return "REFUTED"
-    return "CONSISTENT" if "CONSISTENT" in said else "NOT REFUTED"
+    return "CONSISTENT" if "CONSISTENT" in verdicts else "NOT REFUTED"
 
 
 def _nats(value: float) -> str:

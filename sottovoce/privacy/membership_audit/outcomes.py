@@ -1,18 +1,22 @@
-"""What a membership audit found."""
+"""What a membership audit found: how well scores tell members from others, and a figure of it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from sottovoce.privacy.membership.scores import auc, either_way, threshold_at
-from sottovoce.privacy.membership.splits import Sides
+from sottovoce.errors import UsageError
+from sottovoce.privacy.membership_audit.users import Sides
 from sottovoce.statistics import auc_interval, clopper_pearson
 from sottovoce.types import Float64Array
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Shadows = Literal["obfuscated", "clean"]
 Interval = tuple[float, float]
@@ -22,6 +26,12 @@ FALSE_ALARMS = 0.01
 
 STRONG = 0.9
 """An auditor who finds less than this in clean text cannot vouch for a mechanism."""
+
+AUDITORS: dict[Shadows, str] = {
+    "obfuscated": "auditor knows the mechanism",
+    "clean": "auditor learnt from clean text",
+}
+"""As the legend of a figure names them."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +60,7 @@ class Outcome:
     auc: float
     auc_interval: Interval
     risk: float
-    """max(AUC, 1 - AUC): who is always wrong may be turned around."""
+    """max(AUC, 1 - AUC): an auditor who is always wrong can invert the answer."""
     risk_interval: Interval
     auc_of_repeats: tuple[float, ...]
     tpr: float
@@ -89,23 +99,23 @@ class MembershipReport:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What a reader must know so as not to be misled."""
-        said = []
+        remarks = []
         if self.clean.auc_interval[0] < STRONG:
-            said.append(
+            remarks.append(
                 f"this auditor is weak here: with clean text it reaches an AUC of "
                 f"{self.clean.auc:.2f} only, so a low figure says little about a mechanism"
             )
         if math.floor(self.members * FALSE_ALARMS + 1e-9) == 0:
-            said.append(
+            remarks.append(
                 f"{self.members} non-members cannot show a false positive rate of 1 %: the true "
                 "positive rate is the one without any false alarm; 1 % takes 100 members or more"
             )
         if any(o.setting.shadows == "clean" and o.auc_interval[1] < 0.5 for o in self.outcomes):
-            said.append(
+            remarks.append(
                 "an AUC below .5 is no privacy: the auditor of clean text tells the two sides "
                 "apart and gives them the wrong names"
             )
-        return tuple(said)
+        return tuple(remarks)
 
     def to_dict(self) -> dict[str, Any]:
         """For programs."""
@@ -122,24 +132,24 @@ class MembershipReport:
         }
 
 
-def summarise(setting: Setting, repeats: Sequence[Scores]) -> Outcome:
+def summarize(setting: Setting, repeats: Sequence[Scores]) -> Outcome:
     """One outcome from the scores of all repeats.
 
     A user who was on the same side in several repeats counts once in the width of the intervals.
     """
-    areas = [auc(each.members, each.others) for each in repeats]
-    members = len(np.unique(np.concatenate([each.users.members for each in repeats])))
-    others = len(np.unique(np.concatenate([each.users.others for each in repeats])))
+    areas = [auc(repeat.members, repeat.others) for repeat in repeats]
+    members = len(np.unique(np.concatenate([repeat.users.members for repeat in repeats])))
+    others = len(np.unique(np.concatenate([repeat.users.others for repeat in repeats])))
     area = float(np.mean(areas))
     low, high = auc_interval(area, members, others)
-    thresholds = [threshold_at(each.others, FALSE_ALARMS) for each in repeats]
+    thresholds = [threshold_at(repeat.others, FALSE_ALARMS) for repeat in repeats]
     found, alarms = (
         float(np.mean([np.mean(side > t) for side, t in zip(sides, thresholds, strict=True)]))
         for sides in ([r.members for r in repeats], [r.others for r in repeats])
     )
     at_least, at_most = clopper_pearson(found * members, members)
-    recall = float(np.mean([np.mean(each.members > 0) for each in repeats]))
-    rejected = float(np.mean([np.mean(each.others <= 0) for each in repeats]))
+    recall = float(np.mean([np.mean(repeat.members > 0) for repeat in repeats]))
+    rejected = float(np.mean([np.mean(repeat.others <= 0) for repeat in repeats]))
     return Outcome(
         setting=setting,
         auc=area,
@@ -153,3 +163,65 @@ def summarise(setting: Setting, repeats: Sequence[Scores]) -> Outcome:
         accuracy=(recall + rejected) / 2,
         recall=recall,
     )
+
+
+def auc(members: ArrayLike, others: ArrayLike) -> float:
+    """The area under the ROC curve: how often a member scores above another; ties count half."""
+    inside, outside = _scores(members, others)
+    ordered = np.sort(outside)
+    below = np.searchsorted(ordered, inside, side="left").astype(np.float64)
+    not_above = np.searchsorted(ordered, inside, side="right")
+    return float((below + not_above).sum() / (2 * len(inside) * len(outside)))
+
+
+def either_way(low: float, high: float) -> tuple[float, float]:
+    """The interval of max(area, 1 - area): an auditor who is always wrong can invert the answer."""
+    if low <= 0.5 <= high:
+        return 0.5, max(high, 1 - low)
+    return (low, high) if low > 0.5 else (1 - high, 1 - low)
+
+
+def threshold_at(others: ArrayLike, share: float) -> float:
+    """The score that at most this share of the others exceed."""
+    _, outside = _scores([0.0], others)
+    if not 0 <= share < 1:
+        raise UsageError("the share of false alarms is at least 0 and less than 1")
+    allowed = math.floor(share * len(outside) + 1e-9)
+    return float(np.sort(outside)[::-1][allowed])
+
+
+def _scores(members: ArrayLike, others: ArrayLike) -> tuple[Float64Array, Float64Array]:
+    inside, outside = np.asarray(members, np.float64), np.asarray(others, np.float64)
+    if not (inside.size and outside.size):
+        raise UsageError("at least one member and one other are needed")
+    if not (np.isfinite(inside).all() and np.isfinite(outside).all()):
+        raise UsageError("scores must be finite numbers")
+    return inside, outside
+
+
+def auc_figure(report: MembershipReport) -> Figure:
+    """AUC against epsilon with its intervals, the clean text's AUC, and chance."""
+    from sottovoce.plotting import COLOURS, label, lines, new_figure
+
+    figure, (plot,) = new_figure()
+    curves, bands = {}, {}
+    for shadows, name in AUDITORS.items():
+        outcomes = _by_epsilon(report, shadows)
+        epsilons = [outcome.setting.epsilon for outcome in outcomes]
+        curves[name] = (epsilons, [outcome.auc for outcome in outcomes])
+        bands[name] = tuple(zip(*(outcome.auc_interval for outcome in outcomes), strict=True))
+    plot.axhline(
+        report.clean.auc, color=COLOURS[2], linestyle="--", linewidth=1, label="clean text"
+    )
+    plot.axhline(0.5, color="#888888", linestyle=":", linewidth=1, label="chance")
+    lines(plot, curves, bands=bands)  # type: ignore[arg-type]
+    plot.set_ylim(-0.02, 1.02)
+    label(plot, x="epsilon", y="AUC, members against non-members", legend=True)
+    return figure
+
+
+def _by_epsilon(report: MembershipReport, shadows: Shadows) -> list[Outcome]:
+    outcomes = [outcome for outcome in report.outcomes[1:] if outcome.setting.shadows == shadows]
+    if not outcomes or any(outcome.setting.epsilon is None for outcome in outcomes):
+        raise UsageError("a figure shows AUC against epsilon: audit mechanisms that have one")
+    return sorted(outcomes, key=lambda outcome: outcome.setting.epsilon or 0.0)

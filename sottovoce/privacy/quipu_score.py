@@ -1,5 +1,7 @@
 """The QuIPU score: one number for the trade of risk against utility over a mechanism's parameter.
 
+Files of measured risks and utilities are read by :func:`read_curves`, a curve for each system.
+
 Points (risk, utility), from the most private parameter to the least, are rotated onto the diagonal
 on which the attacker gains as much as the person: h = u - r is the gain over it, nu = u + r the
 place along it. The score is the area under h over nu, equation 1 of the QuIPU paper:
@@ -12,14 +14,17 @@ It depends on how far the parameter was varied. The anchored score gives all cur
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sottovoce.errors import UsageError
+from sottovoce.files import CsvTable, read_text
 from sottovoce.statistics import LEVEL, SAMPLES, percentiles, resamples
 from sottovoce.types import Float64Array
 
@@ -29,6 +34,11 @@ Interval: TypeAlias = tuple[float, float]
 SHORTEST_PATH = 0.05
 LARGEST_DIFFERENCE = 0.01
 NUMBERS_AT_A_TIME = 1 << 20
+COLUMNS = ("system", "parameter", "risk", "utility")
+HOW = (
+    "give a CSV file with the columns system,parameter,risk,utility, and query as well for "
+    "intervals"
+)
 
 MEANING: dict[Flag, str] = {
     "degenerate": "fewer than two points make no curve: the score says nothing",
@@ -94,7 +104,7 @@ def quipu(
         The utility of the original query, u*: a number, or one for each query, which intervals
         then resample, too.
     seed
-        Of the bootstrap, which resamples queries: no privacy hangs on it.
+        Of the bootstrap, which resamples queries: no privacy depends on it.
     """
     risk, utility = _checked(risks, utilities)
     itself = None if best is None else _best(best, risk.shape[1])
@@ -126,7 +136,7 @@ def quipu(
 def _checked(risks: ArrayLike, utilities: ArrayLike) -> tuple[Float64Array, Float64Array]:
     """Both as (parameters, queries), with one column where there are no queries."""
     try:
-        risk, utility = (np.asarray(each, dtype=np.float64) for each in (risks, utilities))
+        risk, utility = np.asarray(risks, np.float64), np.asarray(utilities, np.float64)
     except (TypeError, ValueError):
         raise UsageError("risks and utilities are arrays of numbers, of the same shape") from None
     if risk.shape != utility.shape or risk.ndim not in (1, 2):
@@ -203,3 +213,121 @@ def _intervals(
 
 def _or_none(value: float) -> float | None:
     return None if np.isnan(value) else value
+
+
+# Files of curves.
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Risk and utility of one system, (parameters,) or (parameters, queries).
+
+    From the most private parameter to the least.
+    """
+
+    system: str
+    parameters: tuple[str, ...]
+    risks: Float64Array
+    utilities: Float64Array
+
+    def means(self) -> tuple[Float64Array, Float64Array]:
+        """Risk and utility of each parameter, over the queries."""
+        shape = (len(self.parameters), -1)
+        return self.risks.reshape(shape).mean(axis=1), self.utilities.reshape(shape).mean(axis=1)
+
+
+@dataclass(frozen=True)
+class _Row:
+    parameter: str
+    query: str
+    risk: float
+    utility: float
+
+
+def read_curves(file: Path | str, descending: Collection[str] = ()) -> list[Curve]:
+    """The curves of a CSV file, in the order in which their systems first appear.
+
+    Parameters that are numbers go from the smallest to the largest; the other way round for the
+    systems in ``descending``, which are the more private the larger theirs is. Parameters that
+    are names keep the order of the file. Rows that repeat a parameter (and query) are repeated
+    measurements, and are averaged.
+    """
+    return parse_curves(read_text(file), descending)
+
+
+def parse_curves(content: str, descending: Collection[str] = ()) -> list[Curve]:
+    """The curves in the content of a file; see :func:`read_curves`."""
+    if not content.strip():
+        raise UsageError(f"the file of measurements is empty: {HOW}")
+    table = CsvTable(content, how=HOW)
+    table.require(*COLUMNS)
+    systems: dict[str, list[_Row]] = {}
+    for line, row in table:
+        systems.setdefault(row["system"], []).append(_row(row, line))
+    if not systems:
+        raise UsageError(f"the CSV file has a header and no measurement: {HOW}")
+    if any(name not in systems for name in descending):
+        raise UsageError("a system that was said to be descending is not in the file")
+    by_query = "query" in table.header
+    return [_curve(name, rows, by_query, name in descending) for name, rows in systems.items()]
+
+
+def _row(row: dict[str, str], line: int) -> _Row:
+    return _Row(
+        parameter=row["parameter"].strip(),
+        query=row.get("query", ""),
+        risk=_number(row["risk"], "risk", line),
+        utility=_number(row["utility"], "utility", line),
+    )
+
+
+def _number(written: str, column: str, line: int) -> float:
+    try:
+        value = float(written)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise UsageError(
+            f"the {column} in line {line} of the CSV file is missing or not a number: measure it, "
+            "or leave the row out"
+        )
+    return value
+
+
+def _curve(system: str, rows: Sequence[_Row], by_query: bool, descending: bool) -> Curve:
+    places, labels = _order([row.parameter for row in rows], descending)
+    queries = {name: column for column, name in enumerate(dict.fromkeys(row.query for row in rows))}
+    columns = [queries[row.query] for row in rows]
+    count = np.zeros((len(labels), len(queries)))
+    np.add.at(count, (places, columns), 1)
+    if lacking := int((count == 0).sum()):
+        raise UsageError(
+            f"{lacking} pairs of a parameter and a query are missing for a system: every query "
+            "needs a row at every parameter"
+        )
+    risks, utilities = np.zeros_like(count), np.zeros_like(count)
+    np.add.at(risks, (places, columns), [row.risk for row in rows])
+    np.add.at(utilities, (places, columns), [row.utility for row in rows])
+    risks, utilities = risks / count, utilities / count
+    if not by_query:
+        risks, utilities = risks[:, 0], utilities[:, 0]
+    return Curve(system, labels, risks, utilities)
+
+
+def _order(parameters: Sequence[str], descending: bool) -> tuple[list[int], tuple[str, ...]]:
+    """The place of each row's parameter in the curve, and the parameters in that order."""
+    try:
+        keys: list[float] | list[str] = [float(parameter) for parameter in parameters]
+        numbers = True
+    except ValueError:
+        keys, numbers = list(parameters), False
+    if any(key != key for key in keys):
+        raise UsageError("a parameter is not a number: give each a value or a name")
+    labels = dict(zip(reversed(keys), reversed(parameters), strict=True))
+    distinct = list(dict.fromkeys(keys))
+    if numbers:
+        distinct.sort()
+    if descending:
+        distinct.reverse()
+    place = {key: number for number, key in enumerate(distinct)}
+    return [place[key] for key in keys], tuple(labels[key] for key in distinct)

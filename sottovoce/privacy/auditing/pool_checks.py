@@ -9,10 +9,16 @@ from numpy.random import Generator
 
 from sottovoce.mechanisms.comet import Comet
 from sottovoce.obfuscation import Obfuscator
-from sottovoce.privacy.audit.chance import SHARE
-from sottovoce.privacy.audit.claims import Claim
-from sottovoce.privacy.audit.density import ROUNDING, STEPS, fit_of_density
-from sottovoce.privacy.audit.verdicts import STRUCTURE, Finding, Points, Witness
+from sottovoce.privacy.auditing.findings import (
+    RISK_OF_A_CHECK,
+    Claim,
+    Figures,
+    Finding,
+    Points,
+    Witness,
+    structural,
+)
+from sottovoce.privacy.auditing.noise_checks import ROUNDING, STEPS, fit_of_density
 from sottovoce.randomness import Draws
 from sottovoce.statistics import at_least, at_most
 from sottovoce.types import Float64Array, IntArray
@@ -35,36 +41,32 @@ def density_ratios(
     """Compare log f(z - t) with log f(z - t') for texts of the pool, the worst of several z."""
     places = rng.integers(len(mechanism.pool), size=(2, pairs))
     places = places[:, places[0] != places[1]]
-    texts, others = ([mechanism.pool.strings[at] for at in row] for row in places)
-    one, two = (mechanism.encode(each).astype(np.float64) for each in (texts, others))
-    best = np.full(len(texts), -np.inf)
-    for points in _points(mechanism, one, two, rng):
-        best = np.maximum(
-            best, mechanism.log_density(points - one) - mechanism.log_density(points - two)
-        )
-    found = []
-    for claim in claims:
-        far = np.ones(len(texts))
-        if claim.guarantee.notion == "metric":
-            far = mechanism.distances(texts, others)
-        found.append(_finding(claim, texts, others, best, far))
-    return found
+    texts, others = ([mechanism.pool.strings[place] for place in row] for row in places)
+    one, two = (mechanism.encode(side).astype(np.float64) for side in (texts, others))
+    # Where to look: draws around t, and points beyond t as seen from t'.
+    points = [one + mechanism.noise(Draws([(rng, len(one))])) for _ in range(DRAWN)]
+    points += [one - step * (two - one) for step in STEPS]
+    best = np.max(
+        [mechanism.log_density(z - one) - mechanism.log_density(z - two) for z in points],
+        axis=0,
+    )
+    return [
+        _ratio_finding(claim, texts, others, best, _distances(mechanism, claim, texts, others))
+        for claim in claims
+    ]
 
 
-def _points(
-    mechanism: Comet, one: Float64Array, two: Float64Array, rng: Generator
-) -> list[Float64Array]:
-    """Where to look: draws around t, and points beyond t as seen from t'."""
-    drawn = [one + mechanism.noise(Draws([(rng, len(one))])) for _ in range(DRAWN)]
-    return drawn + [one - step * (two - one) for step in STEPS]
+def _distances(mechanism: Comet, claim: Claim, texts: list[str], others: list[str]) -> Float64Array:
+    """How far texts are apart in the claim's metric; 1 where it bounds every pair alike."""
+    return mechanism.distances(texts, others) if claim.is_metric else np.ones(len(texts))
 
 
-def _finding(
+def _ratio_finding(
     claim: Claim, texts: list[str], others: list[str], best: Float64Array, far: Float64Array
 ) -> Finding:
     bounds = claim.epsilon * far
     worst = int(np.argmax(best - bounds))
-    figures: dict[str, float | int | None] = {
+    figures: Figures = {
         "pairs": len(texts),
         "points": len(texts) * (DRAWN + len(STEPS)),
         "worst_excess": float((best - bounds)[worst]),
@@ -98,26 +100,26 @@ def draws_follow_density(mechanism: Comet, draws: int, rng: Generator) -> Findin
 
 def effect_of_epsilon(mechanism: Comet, rng: Generator) -> Finding:
     """At a small epsilon a text must come out as another string more often than at a large one."""
-    name, text = "effect of epsilon", _some_text(mechanism, rng)
+    name, text = "effect of epsilon", _random_text(mechanism, rng)
     low, high = (
         _sample(replace(mechanism, epsilon=epsilon), text, RELEASES, rng)
         for epsilon in LOW_AND_HIGH
     )
     usual = int(np.bincount(high).argmax())
-    hits = [int((each == usual).sum()) for each in (low, high)]
-    risk = SHARE / 2
+    hits = [int((places == usual).sum()) for places in (low, high)]
+    risk = RISK_OF_A_CHECK / 2
     apart = float(at_least(hits[1], RELEASES, risk) - at_most(hits[0], RELEASES, risk))
-    figures: dict[str, float | int | None] = {"total_variation": max(0.0, apart)}
-    shown = f"{RELEASES} releases of one text at epsilon {LOW_AND_HIGH[0]:g} and as many at "
-    shown += f"{LOW_AND_HIGH[1]:g}"
-    if apart <= 0:
-        if len(mechanism.pool) < ENOUGH:
-            sentence = f"cannot tell: the pool has only {len(mechanism.pool)} strings."
-            return Finding(name, STRUCTURE, "NOT REFUTED", sentence, None, figures)
-        sentence = f"{shown} cannot be told apart: what is released does not depend on epsilon."
-        return Finding(name, STRUCTURE, "REFUTED", sentence, None, figures)
-    sentence = f"{shown} differ by {apart:.2g} in total variation or more."
-    return Finding(name, STRUCTURE, "NOT REFUTED", sentence, None, figures)
+    figures: Figures = {"total_variation": max(0.0, apart)}
+    compared = f"{RELEASES} releases of one text at epsilon {LOW_AND_HIGH[0]:g} and as many at "
+    compared += f"{LOW_AND_HIGH[1]:g}"
+    if apart > 0:
+        sentence = f"{compared} differ by {apart:.2g} in total variation or more."
+        return structural(name, "NOT REFUTED", sentence, figures)
+    if len(mechanism.pool) < ENOUGH:
+        sentence = f"cannot tell: the pool has only {len(mechanism.pool)} strings."
+        return structural(name, "NOT REFUTED", sentence, figures)
+    sentence = f"{compared} cannot be told apart: what is released does not depend on epsilon."
+    return structural(name, "REFUTED", sentence, figures)
 
 
 def released_strings(
@@ -127,32 +129,29 @@ def released_strings(
     if len(mechanism.pool) < 2:
         return []
     places = rng.choice(len(mechanism.pool), size=2, replace=False)
-    one, two = (mechanism.pool.strings[int(at)] for at in places)
+    one, two = (mechanism.pool.strings[int(place)] for place in places)
     usual = int(np.bincount(_sample(mechanism, one, PILOT, rng)).argmax())
-    hits = [int((_sample(mechanism, t, draws, rng) == usual).sum()) for t in (one, two)]
-    risk = SHARE / (2 * max(1, len(claims)))
+    hits = [int((_sample(mechanism, text, draws, rng) == usual).sum()) for text in (one, two)]
+    risk = RISK_OF_A_CHECK / (2 * max(1, len(claims)))
     more, less = float(at_least(hits[0], draws, risk)), float(at_most(hits[1], draws, risk))
     ratio = float(np.log(more / less)) if more > 0 else 0.0
     visible = -float(np.log(at_most(0, draws, risk)))
-    found = []
+    name, findings = "released strings", []
     for claim in claims:
-        far = 1.0
-        if claim.guarantee.notion == "metric":
-            far = float(mechanism.distances([one], [two])[0])
-        bound = claim.epsilon * far
-        name, figures = "released strings", {"draws": draws, "lower_bound": ratio, "bound": bound}
+        bound = claim.epsilon * float(_distances(mechanism, claim, [one], [two])[0])
+        figures: Figures = {"draws": draws, "lower_bound": ratio, "bound": bound}
         if ratio > bound:
             output = f"'{mechanism.pool.strings[usual]}'"
             witness = Witness(one, two, output, (more, less), ratio, bound)
             sentence = f"a string is released too often for one text, in {draws:,} draws of each."
-            found.append(Finding(name, claim.label, "REFUTED", sentence, witness, dict(figures)))
+            findings.append(Finding(name, claim.label, "REFUTED", sentence, witness, figures))
             continue
         sentence = (
             f"{draws:,} draws of two texts show a log-ratio of {max(0.0, ratio):.3g} nats or more, "
             f"where {bound:.3g} are allowed; no more than {visible:.1f} could be seen."
         )
-        found.append(Finding(name, claim.label, "NOT REFUTED", sentence, None, dict(figures)))
-    return found
+        findings.append(Finding(name, claim.label, "NOT REFUTED", sentence, None, figures))
+    return findings
 
 
 def _sample(mechanism: Comet, text: str, draws: int, rng: Generator) -> IntArray:
@@ -160,14 +159,14 @@ def _sample(mechanism: Comet, text: str, draws: int, rng: Generator) -> IntArray
     return mechanism.sample([text], draws, rng)[:, 0]
 
 
-def _some_text(mechanism: Comet, rng: Generator) -> str:
+def _random_text(mechanism: Comet, rng: Generator) -> str:
     return mechanism.pool.strings[int(rng.integers(len(mechanism.pool)))]
 
 
 def batch_independence(mechanism: Comet, rng: Generator) -> Finding:
     """Equal texts of one batch must not agree more often than those of separate batches."""
     low = replace(mechanism, epsilon=min(mechanism.epsilon, LOW))
-    text = _some_text(mechanism, rng)
+    text = _random_text(mechanism, rng)
 
     def batch(count: int) -> list[str]:
         runs = Obfuscator(low, rng=int(rng.integers(1 << 62))).obfuscate([text] * count)
@@ -175,26 +174,17 @@ def batch_independence(mechanism: Comet, rng: Generator) -> Finding:
 
     together = _agreeing(batch(TEXTS))
     apart = _agreeing([batch(1)[0] for _ in range(TEXTS)])
-    trials = TEXTS // 2
-    figures: dict[str, float | int | None] = {
-        "together": together / trials,
-        "separate": apart / trials,
-    }
-    name = "batch independence"
-    if at_least(together, trials, SHARE / 2) > at_most(apart, trials, SHARE / 2):
-        sentence = (
-            f"equal texts agree in {together / trials:.0%} of the cases in one batch and in "
-            f"{apart / trials:.0%} across batches: they share their noise."
-        )
-        return Finding(name, STRUCTURE, "REFUTED", sentence, None, figures)
-    sentence = (
-        f"equal texts agree in {together / trials:.0%} of the cases in one batch, and in "
-        f"{apart / trials:.0%} across batches: "
-    )
+    trials, risk = TEXTS // 2, RISK_OF_A_CHECK / 2
+    figures: Figures = {"together": together / trials, "separate": apart / trials}
+    sentence = f"equal texts agree in {together / trials:.0%} of the cases in one batch"
+    if at_least(together, trials, risk) > at_most(apart, trials, risk):
+        sentence += f" and in {apart / trials:.0%} across batches: they share their noise."
+        return structural("batch independence", "REFUTED", sentence, figures)
+    sentence += f", and in {apart / trials:.0%} across batches: "
     sentence += "no sign of shared noise." if apart < trials else "so this cannot tell."
-    return Finding(name, STRUCTURE, "NOT REFUTED", sentence, None, figures)
+    return structural("batch independence", "NOT REFUTED", sentence, figures)
 
 
-def _agreeing(said: list[str]) -> int:
+def _agreeing(variants: list[str]) -> int:
     """How many of the pairs that stand side by side are equal."""
-    return sum(one == two for one, two in zip(said[::2], said[1::2], strict=True))
+    return sum(one == two for one, two in zip(variants[::2], variants[1::2], strict=True))

@@ -1,7 +1,11 @@
-"""How much of a text is still to be seen in its variants: words, phrases, meaning.
+"""How much of a text can still be seen in its variants: words, phrases, meaning.
 
 A high value says that the release still resembles the text. A low one does not say that the text is
 safe: an attacker who knows the mechanism may find it all the same.
+
+The words that two texts share are measured by Jaccard, and by BLEU and METEOR of nltk. Texts come
+as words, cut and folded alike on both sides. Two texts without a word are equal, a text without a
+word and one with words have nothing in common.
 """
 
 from __future__ import annotations
@@ -9,6 +13,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -16,27 +22,25 @@ import numpy as np
 
 from sottovoce.encoders.base import VECTORS_KEPT
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.privacy.overlap import (
-    Tokens,
-    bleu,
-    installed_wordnet,
-    jaccard,
-    meteor,
-    nltk_is_here,
-)
 from sottovoce.privacy.attacks.releases import Released
 from sottovoce.statistics import LEVEL, t_interval
 from sottovoce.types import Float32Array, Float64Array, IntArray, Progress
 
 if TYPE_CHECKING:
     from sottovoce.encoders import Encoder
+    from sottovoce.language.wordnet import WordNet
 
+Tokens: TypeAlias = tuple[str, ...]
+Comparison: TypeAlias = Callable[[Tokens, Tokens], float]
+"""Takes the words of a text and those of a variant."""
 Measure: TypeAlias = Literal["jaccard", "bleu", "meteor", "semantic"]
 
 MEASURES: tuple[Measure, ...] = ("jaccard", "bleu", "meteor", "semantic")
 LOWEST: dict[Measure, float] = {"jaccard": 0.0, "bleu": 0.0, "meteor": 0.0, "semantic": -1.0}
 """The least value of each; the greatest is 1."""
 PAIRS_AT_A_TIME = 512
+LONGEST_PHRASE = 4
+REMEMBERED_WORDS = 1 << 16
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,13 +52,13 @@ class Similarity:
     counts
         How many variants each query has.
     encoder
-        Who judged the meaning; None where nobody did.
+        The encoder that compared the meaning; None if that was not measured.
     meteor
         What METEOR took for the same word.
     both_empty
         Variants without a word of texts without a word; they count as equal.
     left_out
-        Texts of which nothing was released.
+        Texts without a variant.
     """
 
     ids: tuple[str, ...]
@@ -72,7 +76,7 @@ class Similarity:
         return float(self.values[measure].mean())
 
     def mean_of_variants(self, measure: Measure) -> float:
-        """The mean over all variants, as some papers print it: who has many of them weighs more."""
+        """The mean over all variants, as some papers print it: queries with many weigh more."""
         return float(np.average(self.values[measure], weights=self.counts))
 
     def interval(self, measure: Measure, level: float = LEVEL) -> tuple[float, float] | None:
@@ -84,7 +88,7 @@ class Similarity:
 
     def to_dict(self, per_query: bool = False) -> dict[str, Any]:
         """Everything but the texts, for programs."""
-        said: dict[str, Any] = {
+        summary: dict[str, Any] = {
             "mechanism": self.mechanism,
             "epsilon": self.epsilon,
             "queries": len(self.ids),
@@ -103,11 +107,11 @@ class Similarity:
             "left_out": self.left_out,
         }
         if per_query:
-            said["per_query"] = [
-                {"id": name, **{of: float(values[row]) for of, values in self.values.items()}}
-                for row, name in enumerate(self.ids)
+            summary["per_query"] = [
+                {"id": query, **{name: float(values[row]) for name, values in self.values.items()}}
+                for row, query in enumerate(self.ids)
             ]
-        return said
+        return summary
 
     def __repr__(self) -> str:
         means = ", ".join(f"{name}={self.mean(name):.3f}" for name in self.values)
@@ -131,12 +135,12 @@ class SimilarityMeter:
         encoder: Encoder | str | None = "auto",
         fold_case: bool = True,
     ) -> None:
-        self.measures = _chosen(measures, encoder)
+        self.measures = _checked_measures(measures, encoder)
         self.meteor: str | None = None
         self._fold_case = fold_case
         self._vectors = _Vectors(encoder) if "semantic" in self.measures else None
         self.encoder = self._vectors.encoder.name if self._vectors else None
-        self._words: dict[Measure, Callable[[Tokens, Tokens], float]] = {}
+        self._words: dict[Measure, Comparison] = {}
         if "jaccard" in self.measures:
             self._words["jaccard"] = jaccard
         if "bleu" in self.measures:
@@ -148,31 +152,31 @@ class SimilarityMeter:
 
     def measure(self, releases: Sequence[Released], progress: Progress | None = None) -> Similarity:
         """Compare every text with its variants."""
-        said = [each for each in releases if each.variants]
-        if not said:
+        compared = [released for released in releases if released.variants]
+        if not compared:
             raise UsageError("nothing was released: there is nothing to compare")
-        counts = np.array([len(each.variants) for each in said])
-        pairs, owners, repeats = _pairs(said)
-        sums = {name: np.zeros(len(said)) for name in self.measures}
+        counts = np.array([len(released.variants) for released in compared])
+        pairs, owners, repeats = _pairs(compared)
+        sums = {name: np.zeros(len(compared)) for name in self.measures}
         both_empty = 0
         for start in range(0, len(pairs), PAIRS_AT_A_TIME):
             stop = min(start + PAIRS_AT_A_TIME, len(pairs))
             values, empty = self._block(pairs[start:stop])
-            for name, found in values.items():
-                np.add.at(sums[name], owners[start:stop], found * repeats[start:stop])
+            for name, by_pair in values.items():
+                np.add.at(sums[name], owners[start:stop], by_pair * repeats[start:stop])
             both_empty += int(repeats[start:stop][empty].sum())
             if progress is not None:
                 progress(stop, len(pairs))
         return Similarity(
-            ids=tuple(each.id for each in said),
+            ids=tuple(released.id for released in compared),
             values={name: total / counts for name, total in sums.items()},
             counts=counts,
-            mechanism=_only({each.mechanism for each in said}),
-            epsilon=_only({each.epsilon for each in said}),
+            mechanism=_only({released.mechanism for released in compared}),
+            epsilon=_only({released.epsilon for released in compared}),
             encoder=self.encoder,
             meteor=self.meteor,
             both_empty=both_empty,
-            left_out=len(releases) - len(said),
+            left_out=len(releases) - len(compared),
         )
 
     def _block(
@@ -204,28 +208,32 @@ def similarity(
     return SimilarityMeter(measures, encoder, fold_case).measure(releases, progress)
 
 
-def _pairs(said: Sequence[Released]) -> tuple[list[tuple[str, str]], IntArray, IntArray]:
-    """Each text with each of its distinct variants; whose it is; how often it came."""
-    counted = [Counter(each.variants) for each in said]
+def _pairs(releases: Sequence[Released]) -> tuple[list[tuple[str, str]], IntArray, IntArray]:
+    """Each text with each of its distinct variants; the text's number; how often it came."""
+    counted = [Counter(released.variants) for released in releases]
     pairs = [
-        (each.text, variant) for each, found in zip(said, counted, strict=True) for variant in found
+        (released.text, variant)
+        for released, variants in zip(releases, counted, strict=True)
+        for variant in variants
     ]
-    owners = np.repeat(np.arange(len(said)), [len(found) for found in counted])
-    repeats = np.fromiter(chain.from_iterable(found.values() for found in counted), np.int64)
+    owners = np.repeat(np.arange(len(releases)), [len(variants) for variants in counted])
+    repeats = np.fromiter(chain.from_iterable(c.values() for c in counted), np.int64)
     return pairs, owners, repeats
 
 
-def _only(found: set[Any]) -> Any:
+def _only(values: set[Any]) -> Any:
     """What all releases share, if they do."""
-    return found.pop() if len(found) == 1 else None
+    return values.pop() if len(values) == 1 else None
 
 
 def count_pairs(releases: Sequence[Released]) -> int:
     """How many pairs of a text and a distinct variant there are to compare."""
-    return sum(len(set(each.variants)) for each in releases)
+    return sum(len(set(released.variants)) for released in releases)
 
 
-def _chosen(measures: Sequence[str] | None, encoder: Encoder | str | None) -> tuple[Measure, ...]:
+def _checked_measures(
+    measures: Sequence[str] | None, encoder: Encoder | str | None
+) -> tuple[Measure, ...]:
     if measures is None:
         words: tuple[Measure, ...] = ("bleu", "meteor") if nltk_is_here() else ()
         return ("jaccard", *words, *(("semantic",) if encoder is not None else ()))
@@ -262,3 +270,121 @@ class _Vectors:
         left = np.stack([self._kept[text] for text, _ in pairs]).astype(np.float64)
         right = np.stack([self._kept[variant] for _, variant in pairs])
         return np.asarray(np.clip((left * right).sum(axis=1), -1.0, 1.0))
+
+
+# The words that two texts share.
+
+
+def jaccard(text: Tokens, variant: Tokens) -> float:
+    """|A ∩ B| / |A ∪ B| of the sets of words."""
+    a, b = set(text), set(variant)
+    return len(a & b) / len(a | b) if a or b else 1.0
+
+
+def bleu() -> Comparison:
+    """BLEU over phrases of up to four words, or up to the variant's length where it is shorter.
+
+    The first phrase length without a match counts as half a match, the next as a quarter (the
+    smoothing of NIST's script): short texts rarely share four words in a row.
+    """
+    from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
+
+    smoothing = SmoothingFunction().method3
+
+    def compare(text: Tokens, variant: Tokens) -> float:
+        if not (text and variant):
+            return float(text == variant)
+        longest = min(LONGEST_PHRASE, len(variant))
+        weights = (1 / longest,) * longest
+        return float(sentence_bleu([text], variant, weights, smoothing_function=smoothing))
+
+    return compare
+
+
+def meteor(wordnet: WordNet | None) -> Comparison:
+    """METEOR over equal words, Porter's stems and, with WordNet, synonyms."""
+    from nltk.stem.porter import PorterStemmer
+    from nltk.translate.meteor_score import single_meteor_score
+
+    stems = _Stems(PorterStemmer().stem)
+    synonyms = _Synonyms(wordnet, stems)
+
+    def compare(text: Tokens, variant: Tokens) -> float:
+        if not (text and variant):
+            return float(text == variant)
+        return float(
+            single_meteor_score(text, variant, preprocess=str, stemmer=stems, wordnet=synonyms)
+        )
+
+    return compare
+
+
+def nltk_is_here() -> bool:
+    """Whether BLEU and METEOR can be computed."""
+    return find_spec("nltk") is not None
+
+
+def installed_wordnet() -> WordNet | None:
+    """Our own WordNet, if it was added to this machine."""
+    from sottovoce.language.wordnet import load_wordnet, wordnet_folder
+
+    return load_wordnet() if wordnet_folder().is_dir() else None
+
+
+class _Stem(str):
+    """A stem that knows its word.
+
+    nltk looks for synonyms among the stems that are left, and few stems are words: of car and
+    automobile it would make car and automobil, and find nothing.
+    """
+
+    word: str
+
+    def __new__(cls, stem: str, word: str) -> _Stem:
+        made = super().__new__(cls, stem)
+        made.word = word
+        return made
+
+
+class _Stems:
+    """What nltk asks of a stemmer; words come again and again, so it remembers."""
+
+    def __init__(self, stem: Callable[[str], str]) -> None:
+        self.stem = lru_cache(REMEMBERED_WORDS)(lambda word: _Stem(stem(word), word))
+
+
+class _Synset:
+    """What nltk asks of a set of synonyms, and of each of them: here, its stem."""
+
+    def __init__(self, names: list[str]) -> None:
+        self._lemmas = [_Lemma(name) for name in names]
+
+    def lemmas(self) -> list[_Lemma]:
+        return self._lemmas
+
+
+class _Lemma:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def name(self) -> str:
+        return self._name
+
+
+class _Synonyms:
+    """What nltk asks of its own WordNet reader, answered from ours; without one, by nothing."""
+
+    def __init__(self, wordnet: WordNet | None, stems: _Stems) -> None:
+        self._wordnet = wordnet
+        self._stem = stems.stem
+        self._synsets = lru_cache(REMEMBERED_WORDS)(self._look_up)
+
+    def synsets(self, stem: _Stem) -> list[_Synset]:
+        return self._synsets(stem.word)
+
+    def _look_up(self, word: str) -> list[_Synset]:
+        senses = self._wordnet.senses(word) if self._wordnet else ()
+        return [
+            _Synset([self._stem(lemma.casefold().replace(" ", "_")) for lemma in sense.lemmas])
+            for sense in senses
+        ]

@@ -1,4 +1,4 @@
-"""Structural checks of the way from text to text: seeds, order, memory, accounts, pass-through."""
+"""Checks of the way from text to text: seeds, order, memory, accounts, what passes through."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.random import PCG64, Generator
 
-from sottovoce.mechanisms.base import Mechanism, PoolMechanism, TextMechanism, WordMechanism
-from sottovoce.mechanisms.noise import NoiseMechanism
+from sottovoce.choices import Release
+from sottovoce.mechanisms.base import Mechanism, WordMechanism
 from sottovoce.obfuscation import Obfuscator
-from sottovoce.privacy.audit.structure import plain_word
-from sottovoce.privacy.audit.verdicts import STRUCTURE, Finding, Verdict
+from sottovoce.privacy.auditing.findings import Finding, structural
+from sottovoce.privacy.auditing.word_checks import plain_word
 from sottovoce.randomness import Draws
 from sottovoce.text import TextPipeline
 from sottovoce.types import IntArray
@@ -30,105 +30,99 @@ TEXTS = (
 def order_and_seed(mechanism: Mechanism, words: IntArray | None, rng: Generator) -> Finding:
     """A seed decides everything: neither the batch nor the order changes anybody's result."""
     seed = int(rng.integers(1 << 62))
-    runs = [
-        [r.variants for r in Obfuscator(mechanism, n=3, rng=seed, batch_size=size).obfuscate(TEXTS)]
-        for size in (1, 2, 100)
-    ]
+    runs = [_variants(mechanism, 3, seed, batch_size) for batch_size in (1, 2, 100)]
     wrong = [] if runs[0] == runs[1] == runs[2] else ["the batch size changes what is released"]
     if isinstance(mechanism, WordMechanism) and words is not None:
         low = replace(mechanism, epsilon=min(mechanism.epsilon, 1.0))
         order = rng.permutation(len(words))
         straight, mixed = (
-            low.draw(words[rows], Draws([(_own(seed, row), 1) for row in rows]))
+            low.draw(words[rows], Draws([(Generator(PCG64([seed, row])), 1) for row in rows]))
             for rows in (np.arange(len(words)), order)
         )
         if not np.array_equal(straight[order], mixed):
             wrong.append("the order of the words changes what is released")
-    verdict: Verdict = "REFUTED" if wrong else "CONSISTENT"
     sentence = "; ".join(wrong) or "neither batch size nor order changes a seeded result"
-    return Finding("order and seed", STRUCTURE, verdict, sentence + ".")
-
-
-def _own(seed: int, row: int) -> Generator:
-    return Generator(PCG64([seed, row]))
+    return structural("order and seed", "REFUTED" if wrong else "CONSISTENT", sentence + ".")
 
 
 def no_memory(mechanism: WordMechanism, words: IntArray, rng: Generator) -> Finding:
     """What was obfuscated before must not change what comes later."""
     seed = int(rng.integers(1 << 62))
     before = mechanism.sample(words, 5, Generator(PCG64(seed)))
-    list(Obfuscator(mechanism, n=3, rng=seed).obfuscate(TEXTS))
-    same = np.array_equal(before, mechanism.sample(words, 5, Generator(PCG64(seed))))
-    verdict: Verdict = "CONSISTENT" if same else "REFUTED"
-    sentence = "texts obfuscated before change nothing."
-    if not same:
-        sentence = "texts obfuscated before change what is drawn: the law depends on private data."
-    return Finding("data dependence", STRUCTURE, verdict, sentence)
+    _variants(mechanism, 3, seed)
+    if np.array_equal(before, mechanism.sample(words, 5, Generator(PCG64(seed)))):
+        return structural(
+            "data dependence", "CONSISTENT", "texts obfuscated before change nothing."
+        )
+    sentence = "texts obfuscated before change what is drawn: the law depends on private data."
+    return structural("data dependence", "REFUTED", sentence)
 
 
 def composition(mechanism: Mechanism) -> Finding:
     """N releases cost N times epsilon, N readings of one point once; no claim costs no number."""
     stated, wrong = mechanism.guarantee, []
     epsilon = stated.epsilon
-    ways = [("independent", 3)]
-    if isinstance(mechanism, NoiseMechanism) and len(mechanism.space.output) >= 3:
-        ways.append(("once", 1))
     if epsilon is not None and abs(stated.loss(1.7, 3) - 3 * 1.7 * epsilon) > 1e-9 * epsilon:
         wrong.append("three releases are not stated to cost three times epsilon")
-    text = None
+    text: str | None = None
+    times: dict[Release, int] = {"independent": 3}
     if isinstance(mechanism, WordMechanism):
         text = plain_word(mechanism, np.arange(min(50, mechanism.space.size)))
-    for release, times in ways if text is not None else ():
-        obfuscator = Obfuscator(mechanism, n=3, release=release, pipeline=TextPipeline())  # type: ignore[arg-type]
+        if mechanism.supports_once and len(mechanism.space.output) >= 3:
+            times["once"] = 1
+    for release, releases in times.items() if text is not None else ():
+        obfuscator = Obfuscator(mechanism, n=3, release=release, pipeline=TextPipeline())
         (result,) = obfuscator.obfuscate([text or ""])
-        due = None if epsilon is None else times * epsilon
+        due = None if epsilon is None else releases * epsilon
         if result.spent is None or due is None:
             matches = result.spent == due
         else:
             matches = abs(result.spent - due) <= 1e-9 * due
         if not matches:
             wrong.append(f"three variants, {release}, are charged {result.spent}, not {due}")
-    verdict: Verdict = "REFUTED" if wrong else "CONSISTENT"
-    sentence = "; ".join(wrong)
-    if not wrong:
-        sentence = "no epsilon is charged, as none is promised"
-        if epsilon is not None:
-            sentence = f"three independent variants are charged {3 * epsilon:g} nats"
-            sentence += f", three readings of one point {epsilon:g}" if len(ways) > 1 else ""
-    return Finding("composition", STRUCTURE, verdict, sentence + ".")
+    if wrong:
+        return structural("composition", "REFUTED", "; ".join(wrong) + ".")
+    sentence = "no epsilon is charged, as none is promised"
+    if epsilon is not None:
+        sentence = f"three independent variants are charged {3 * epsilon:g} nats"
+        sentence += f", three readings of one point {epsilon:g}" if "once" in times else ""
+    return structural("composition", "CONSISTENT", sentence + ".")
 
 
 def pass_through(mechanism: Mechanism) -> Finding:
     """Unknown words and whole texts never come out as they are; what stays in clear is said."""
     name, wrong = "pass-through", []
-    for result in Obfuscator(mechanism, n=10).obfuscate(TEXTS):
-        said = " ".join(result.variants).casefold()
-        if UNKNOWN_WORD in said:
+    rewrites_texts = mechanism.cuts_texts and not mechanism.by_word
+    for text, variants in zip(TEXTS, _variants(mechanism, 10, None), strict=True):
+        if UNKNOWN_WORD in " ".join(variants).casefold():
             wrong.append("an unknown word was released as it is")
-        if isinstance(mechanism, TextMechanism) and result.text.casefold() in map(
-            str.casefold, result.variants
-        ):
+        if rewrites_texts and text.casefold() in map(str.casefold, variants):
             wrong.append("a text was released as it is")
     if wrong:
-        return Finding(name, STRUCTURE, "REFUTED", "; ".join(dict.fromkeys(wrong)) + ".")
+        return structural(name, "REFUTED", "; ".join(dict.fromkeys(wrong)) + ".")
     sentence = "unknown words are not released"
-    if isinstance(mechanism, PoolMechanism):
+    if not mechanism.cuts_texts:
         sentence = "only strings of the pool are released; a text that stands in it may come back"
     if mechanism.protects != "all":
         sentence += f"; as published it protects {mechanism.protects} only: the rest stays in clear"
-    return Finding(name, STRUCTURE, "NOT REFUTED", sentence + ".")
+    return structural(name, "NOT REFUTED", sentence + ".")
 
 
-def determinism(mechanism: TextMechanism, rng: Generator) -> Finding:
-    """Whether chance plays any part in what a text mechanism gives."""
-    runs = []
-    for seed in rng.integers(1 << 62, size=3):
-        obfuscator = Obfuscator(mechanism, n=5, rng=int(seed))
-        runs.append([result.variants for result in obfuscator.obfuscate(TEXTS)])
+def determinism(mechanism: Mechanism, rng: Generator) -> Finding:
+    """Whether chance plays any part in what a mechanism makes of texts."""
+    runs = [_variants(mechanism, 5, int(seed)) for seed in rng.integers(1 << 62, size=3)]
     sentence = "chance plays a part in what comes out."
     if runs[0] == runs[1] == runs[2]:
         sentence = (
             "the same text gives the same variants whatever the seed: without chance, whoever "
             "has the same sources can compute which texts lead to them."
         )
-    return Finding("chance", STRUCTURE, "NO CLAIM", sentence)
+    return structural("chance", "NO CLAIM", sentence)
+
+
+def _variants(
+    mechanism: Mechanism, n: int, seed: int | None, batch_size: int = 100
+) -> list[tuple[str, ...]]:
+    """What comes out for ``TEXTS``."""
+    obfuscator = Obfuscator(mechanism, n=n, rng=seed, batch_size=batch_size)
+    return [result.variants for result in obfuscator.obfuscate(TEXTS)]

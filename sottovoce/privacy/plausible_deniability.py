@@ -17,7 +17,12 @@ import numpy as np
 
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import ROWS_AT_A_TIME, Mechanism, WordMechanism
-from sottovoce.privacy.sampling import NUMBERS_AT_ONCE, Sampler, neighbours, sample_words
+from sottovoce.privacy.word_samples import (
+    NUMBERS_AT_ONCE,
+    Sampler,
+    nearest_others,
+    sample_words,
+)
 from sottovoce.randomness import Randomness, is_seeded
 from sottovoce.spaces.distances import Distances
 from sottovoce.spaces.space import WordSpace
@@ -33,10 +38,13 @@ RANKS = (1, 10, 100, 1000)
 PERCENTILES = (5, 50, 95)
 ROUNDING = 1e-12
 
+Row = tuple[float, int, float, float, float]
+"""Of one word: N_w, S_w(eta), different words among the draws, missing mass, distance moved."""
+
 
 @dataclass(frozen=True, repr=False)
 class Deniability:
-    """Deniability of some words under one mechanism, an entry of each array for each word."""
+    """Deniability of some words under one mechanism; arrays have an entry for each word."""
 
     mechanism: WordMechanism
     words: IntArray
@@ -57,8 +65,8 @@ class Deniability:
 
     @property
     def risk(self) -> float:
-        """The risk of each bound, so that those of N_w and S_w hold together for all words."""
-        return (1 - LEVEL) / (2 * len(self.words))
+        """The risk of each bound."""
+        return joint_risk(len(self.words))
 
     @property
     def unchanged_interval(self) -> tuple[Float64Array, Float64Array]:
@@ -152,7 +160,7 @@ def deniability(
     ids = sample_words(mechanism.space) if words is None else mechanism.checked(words)
     if not len(ids):
         raise UsageError("at least one word is needed")
-    exact = has_law(mechanism)
+    exact = mechanism.has_law
     rows = (
         _by_law(mechanism, ids, eta, draws) if exact else _by_draws(mechanism, ids, eta, draws, rng)
     )
@@ -189,38 +197,33 @@ def word_mechanism(mechanism: Mechanism) -> WordMechanism:
     )
 
 
+def joint_risk(words: int) -> float:
+    """The risk of each bound, so that those of N_w and S_w hold together for all words."""
+    return (1 - LEVEL) / (2 * words)
+
+
 def check_eta(eta: float) -> None:
     """Eta is a probability, and neither end makes sense."""
     if not 0 < eta < 1:
         raise UsageError("eta lies between 0 and 1: it is the share of releases left out of S_w")
 
 
-def has_law(mechanism: WordMechanism) -> bool:
-    """Whether the probabilities of a mechanism are known exactly."""
-    return mechanism.log_probabilities(np.zeros(1, dtype=np.int64)) is not None
-
-
-def words_at_once(space: WordSpace) -> int:
-    """Words whose whole laws are held in memory together."""
-    return max(1, min(64, NUMBERS_AT_ONCE // space.size))
-
-
 def laws(mechanism: WordMechanism, words: IntArray) -> Iterator[tuple[IntArray, Float64Array]]:
-    """Some words after the other, with their exact chances of every word of the space."""
-    step = words_at_once(mechanism.space)
+    """Yield blocks of words with their exact output distributions, (words, space.size)."""
+    step = max(1, min(64, NUMBERS_AT_ONCE // mechanism.space.size))
     for start in range(0, len(words), step):
-        some = words[start : start + step]
-        law = mechanism.log_probabilities(some)
+        block = words[start : start + step]
+        law = mechanism.log_probabilities(block)
         if law is None:
             raise UsageError(f"{mechanism.name} has no exact law: sample it")
-        yield some, np.exp(law, out=law)
+        yield block, np.exp(law, out=law)
 
 
 def exact_support(chances: Float64Array, eta: float) -> IntArray:
     """S_w(eta) of laws, one a row: sort, cumulate."""
     cumulated = np.cumsum(-np.sort(-chances, axis=1), axis=1)
-    wanted = (cumulated < 1 - eta - ROUNDING).sum(axis=1) + 1
-    return np.asarray(np.minimum(wanted, (chances > 0).sum(axis=1)))
+    support = (cumulated < 1 - eta - ROUNDING).sum(axis=1) + 1
+    return np.asarray(np.minimum(support, (chances > 0).sum(axis=1)))
 
 
 def counted_support(counts: IntArray, eta: float) -> int:
@@ -241,36 +244,36 @@ def unproven(draws: int, eta: float, risk: float) -> int:
     return int(binom.ppf(1 - risk, draws, eta))
 
 
-def _by_law(
-    mechanism: WordMechanism, words: IntArray, eta: float, draws: int
-) -> Iterator[tuple[float, int, float, float, float]]:
+def _by_law(mechanism: WordMechanism, words: IntArray, eta: float, draws: int) -> Iterator[Row]:
+    """Each word by its exact law."""
     everything = Distances(mechanism.space, np.arange(mechanism.space.size))
-    for some, chances in laws(mechanism, words):
-        own = chances[np.arange(len(some)), some]
+    for block, chances in laws(mechanism, words):
+        unchanged = chances[np.arange(len(block)), block]
         support = exact_support(chances, eta)
-        moved = (everything.rows(some) * chances).sum(axis=1)
+        moved = (everything.rows(block) * chances).sum(axis=1)
+        # A word of chance p is among n draws with probability 1 - (1 - p)^n.
         with np.errstate(divide="ignore"):
             distinct = -np.expm1(draws * np.log1p(-np.minimum(chances, 1.0))).sum(axis=1)
-        for each in zip(own, support, distinct, moved, strict=True):
-            yield float(each[0]), int(each[1]), float(each[2]), 0.0, float(each[3])
+        columns = (unchanged, support, distinct, np.zeros(len(block)), moved)
+        yield from zip(*(column.tolist() for column in columns), strict=True)
 
 
 def _by_draws(
     mechanism: WordMechanism, words: IntArray, eta: float, draws: int, rng: Randomness
-) -> Iterator[tuple[float, int, float, float, float]]:
+) -> Iterator[Row]:
+    """Each word by counting draws; the missing mass is the share of words seen only once."""
     sampler = Sampler(mechanism.name, words, rng)
     distances = Distances(mechanism.space, mechanism.space.output.ids)
     step = max(1, ROWS_AT_A_TIME // draws)
     for start in range(0, len(words), step):
         places = np.arange(start, min(start + step, len(words)))
         for place, drawn in zip(places, sampler.all(mechanism, places, draws), strict=True):
-            word = words[place]
-            seen, counts = np.unique(drawn, return_counts=True)
-            returned = counts[seen == word].sum() / draws
-            far = distances.pairs(np.full(len(seen), word), seen)
+            outputs, counts = np.unique(drawn, return_counts=True)
+            unchanged = counts[outputs == words[place]].sum() / draws
+            far = distances.pairs(np.full(len(outputs), words[place]), outputs)
             support = counted_support(counts, eta)
-            singles = (counts == 1).sum() / draws
-            yield returned, support, float(len(seen)), singles, float(far @ counts / draws)
+            missing = (counts == 1).sum() / draws
+            yield unchanged, support, float(len(outputs)), missing, float(far @ counts / draws)
 
 
 def neighbour_distances(
@@ -280,7 +283,7 @@ def neighbour_distances(
     within = [rank for rank in ranks if rank < len(space.output)]
     if not within:
         return {}
-    return dict(zip(within, neighbours(space, words, within)[1].T, strict=True))
+    return dict(zip(within, nearest_others(space, words, within)[1].T, strict=True))
 
 
 def summary(values: Float64Array | IntArray) -> dict[str, float]:

@@ -1,0 +1,202 @@
+"""Mechanisms without a law: lower bounds on the log-ratio, from draws (Monte Carlo).
+
+A pilot chooses, for each ordered pair of words, the set of outputs that seems to tell them apart
+best; fresh draws alone then bound its two probabilities (Clopper-Pearson, corrected for the
+number of tests). What such a test can show is limited by its number of draws.
+
+So noise is sampled on small spaces on which a wrong one shows: a line where the bound is tight,
+and a plane. A mechanism is rebuilt on them as it is, epsilon included; the words are closer by as
+much as epsilon is larger, so that the claim always allows one nat between neighbours of the line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.random import Generator
+
+from sottovoce.errors import UsageError
+from sottovoce.mechanisms.base import WordMechanism
+from sottovoce.mechanisms.noise import NoiseMechanism
+from sottovoce.privacy.auditing.exact import close_words
+from sottovoce.privacy.auditing.findings import (
+    RISK_OF_A_CHECK,
+    Claim,
+    Figures,
+    Finding,
+    Points,
+    Witness,
+    claims,
+)
+from sottovoce.privacy.auditing.noise_checks import in_the_plane
+from sottovoce.spaces.space import WordSpace
+from sottovoce.statistics import at_least, at_most
+from sottovoce.types import BoolArray, Float64Array, IntArray
+
+Kind = TypeVar("Kind", bound=WordMechanism)
+
+LINE = 33
+STRETCH = np.diag([10.0, 0.1])
+"""In place of the plane's covariance."""
+PLANE_WORDS = "abcLRT"
+PLANE = ((0.0, 0.0), (1.0, 0.0), (0.0, 0.2), (-0.1, 0.2), (0.1, 0.2), (0.0, 0.3))
+CLOSE_PAIRS = 3
+NAMED = 4
+"""Outputs of a witness that are named; the rest is counted."""
+
+
+def on_line(mechanism: Kind, nats: float = 1.0) -> Kind:
+    """The mechanism on words of one dimension, neighbours ``nats`` / epsilon apart."""
+    places = np.arange(LINE)[:, None] * (nats / mechanism.epsilon)
+    names = [f"word {number}" for number in range(LINE)]
+    return replace(mechanism, space=WordSpace.from_arrays(names, places, name="line"))
+
+
+def on_plane(mechanism: Kind) -> Kind:
+    """The mechanism on six words of the plane; noise that follows a shape follows the stretch."""
+    space = WordSpace.from_arrays(
+        list(PLANE_WORDS), np.array(PLANE) / mechanism.epsilon, name="plane"
+    )
+    space.covariance = STRETCH
+    shaped = {"lambda_": 1.0} if "lambda_" in {field.name for field in fields(mechanism)} else {}
+    return replace(mechanism, space=space, **shaped)
+
+
+def on_line_and_plane(
+    mechanism: NoiseMechanism, made: list[Claim], draws: int, rng: Generator
+) -> list[Finding]:
+    """The claims of a noise rebuilt on the line and the plane: exactly in the plane, and by draws.
+
+    ``made`` are the claims it makes in its own space.
+    """
+    try:
+        line, plane = on_line(mechanism), on_plane(mechanism)
+    except UsageError:
+        sentence = (
+            "not looked at: with these parameters it needs more words than the fixtures have."
+        )
+        return [Finding("fixtures", claim.label, "NOT REFUTED", sentence) for claim in made]
+    middle = LINE // 2
+    along = [(middle, middle - 1), (middle, middle + 2)]
+    across = [(one, two) for one in range(plane.space.size) for two in range(one)]
+    return [
+        *in_the_plane(plane),
+        *(
+            sampled(rebuilt, claim, pairs, draws, rng, check=check, where=where)
+            for rebuilt, pairs, check, where in (
+                (line, along, "line, sampled", "on a line of words"),
+                (plane, across, "plane, sampled", "on six words of the plane"),
+            )
+            for claim in claims(rebuilt)
+        ),
+    ]
+
+
+def on_close_pairs(
+    mechanism: WordMechanism, made: list[Claim], words: IntArray, draws: int, rng: Generator
+) -> list[Finding]:
+    """Draws in the mechanism's own space, where two words are close enough to see something."""
+    near = close_words(mechanism.space, words, 1)[:, 0]
+    findings = []
+    for claim in made:
+        order = np.argsort(claim.distances(mechanism, words, near), kind="stable")[:CLOSE_PAIRS]
+        pairs = [(int(words[place]), int(near[place])) for place in order]
+        where = f"for close pairs of space {mechanism.space.name}"
+        check = "close pairs, sampled"
+        findings.append(sampled(mechanism, claim, pairs, draws, rng, check=check, where=where))
+    return findings
+
+
+def sampled(
+    mechanism: WordMechanism,
+    claim: Claim,
+    pairs: list[tuple[int, int]],
+    draws: int,
+    rng: Generator,
+    *,
+    check: str,
+    where: str,
+) -> Finding:
+    """Whether draws refute the claim for any of the pairs, in either direction."""
+    ordered = [*pairs, *((other, word) for word, other in pairs)]
+    words, others = (np.array(side, dtype=np.int64) for side in zip(*ordered, strict=True))
+    risk = RISK_OF_A_CHECK / (2 * len(ordered))
+    inputs = np.unique(words)
+    one, two = np.searchsorted(inputs, words), np.searchsorted(inputs, others)
+    # The pilot chooses a set of outputs for each pair ...
+    few = max(100, draws // 4)
+    pilot = _counts(mechanism, inputs, few, rng)
+    sets = [_most_telling(pilot[i], pilot[j], few, risk) for i, j in zip(one, two, strict=True)]
+    # ... and fresh draws bound its probabilities.
+    fresh = _counts(mechanism, inputs, draws, rng)
+    chosen = list(zip(one, two, sets, strict=True))
+    low = at_least([fresh[i][outputs].sum() for i, _, outputs in chosen], draws, risk)
+    high = at_most([fresh[j][outputs].sum() for _, j, outputs in chosen], draws, risk)
+    with np.errstate(divide="ignore"):
+        shown = np.log(low) - np.log(high)
+    bounds = claim.bounds(mechanism, words, others)
+    worst = int(np.argmax(shown - bounds))
+    limit = float(-np.log(at_most(0, draws, risk)))
+    figures: Figures = {
+        "draws": draws,
+        "pairs": len(ordered),
+        "lower_bound": float(max(0.0, shown[worst])),
+        "bound": float(bounds[worst]),
+        "resolution": limit,
+    }
+    points = Points(bounds / claim.epsilon, np.maximum(shown, 0.0), bounds)
+    if shown[worst] > bounds[worst]:
+        first, second = mechanism.space.words(np.array([words[worst], others[worst]]))
+        witness = Witness(
+            first,
+            second,
+            _named(mechanism, sets[worst]),
+            (float(low[worst]), float(high[worst])),
+            float(shown[worst]),
+            float(bounds[worst]),
+        )
+        sentence = f"{draws:,} fresh draws a word {where} show a log-ratio above the bound."
+        return Finding(check, claim.label, "REFUTED", sentence, witness, figures, points)
+    if limit <= bounds.min():
+        sentence = (
+            f"{where}, {draws:,} draws a word cannot show more than {limit:.3g} nats, and the "
+            f"claim allows {bounds.min():.3g} or more: not refutable with so few draws."
+        )
+    else:
+        sentence = (
+            f"{where}, {draws:,} draws a word show a log-ratio of at least "
+            f"{figures['lower_bound']:.3g} where {figures['bound']:.3g} is allowed "
+            f"({len(ordered)} ordered pairs; more than {limit:.3g} could not be seen)."
+        )
+    return Finding(check, claim.label, "NOT REFUTED", sentence, None, figures, points)
+
+
+def _counts(
+    mechanism: WordMechanism, words: IntArray, draws: int, rng: Generator
+) -> list[IntArray]:
+    """How often each word of the space came out for each input, in so many fresh draws."""
+    drawn = mechanism.sample(words, draws, rng)
+    return [np.bincount(column, minlength=mechanism.space.size) for column in drawn.T]
+
+
+def _most_telling(first: IntArray, second: IntArray, draws: int, risk: float) -> BoolArray:
+    """The outputs, one or the best few by ratio, whose lower bound was largest in the pilot."""
+    seen = np.flatnonzero(first)
+    ratios: Float64Array = (first[seen] + 0.5) / (second[seen] + 0.5)
+    order = seen[np.argsort(-ratios, kind="stable")]
+    # Candidates: the best output, the best two, ...; then each output by itself.
+    hits = np.concatenate([np.cumsum(first[order]), first[order]])
+    rivals = np.concatenate([np.cumsum(second[order]), second[order]])
+    score = np.log(at_least(hits, draws, risk)) - np.log(at_most(rivals, draws, risk))
+    best = int(np.argmax(score))
+    outputs = np.zeros(len(first), dtype=np.bool_)
+    outputs[order[: best + 1] if best < len(order) else order[best - len(order)]] = True
+    return outputs
+
+
+def _named(mechanism: WordMechanism, outputs: BoolArray) -> str:
+    ids = np.flatnonzero(outputs)
+    words = " or ".join(f"'{word}'" for word in mechanism.space.words(ids[:NAMED]))
+    return words if len(ids) <= NAMED else f"{words} or one of {len(ids) - NAMED} others"

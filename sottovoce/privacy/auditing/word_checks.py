@@ -1,0 +1,331 @@
+"""Checks of a mechanism's words, whatever it claims: its stated law, and its draws."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.random import PCG64, Generator
+
+from sottovoce.errors import UsageError
+from sottovoce.mechanisms.base import WordMechanism
+from sottovoce.mechanisms.noise import NoiseMechanism
+from sottovoce.obfuscation import Obfuscator
+from sottovoce.privacy.auditing.exact import close_words
+from sottovoce.privacy.auditing.findings import (
+    RISK_OF_A_CHECK,
+    Claim,
+    Figures,
+    Finding,
+    Verdict,
+    Witness,
+    structural,
+)
+from sottovoce.privacy.auditing.sampled_bounds import on_line
+from sottovoce.privacy.word_samples import euclidean
+from sottovoce.randomness import Draws
+from sottovoce.statistics import at_least, at_most
+from sottovoce.text import TextPipeline
+from sottovoce.types import Float64Array, IntArray
+
+NEAR = 60
+SHARES = np.array([0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98])
+"""Shares of a law's mass at which draws are compared with it."""
+SMALLEST_DRAW = 2.0**-53
+SMALLEST_EXPONENT = -745.0
+ROUNDING = 1e-9
+LOW_AND_HIGH = (1.0, 50.0)
+"""Epsilons between which the law must change."""
+BATCHES = 8
+ROWS = 64
+TEXTS = 64
+
+
+# The stated law.
+
+
+def law_checks(
+    mechanism: WordMechanism, claims: list[Claim], words: IntArray, draws: int, rng: Generator
+) -> list[Finding]:
+    """Everything about a stated law; nothing where there is none."""
+    law = mechanism.log_probabilities(words)
+    if law is None:
+        return []
+    return [
+        *_never_itself(mechanism, claims, words, law),
+        *_support(mechanism, claims, words, law),
+        _draws_follow_law(mechanism, words, law, draws, rng),
+        _underflow(law),
+    ]
+
+
+def _never_itself(
+    mechanism: WordMechanism, claims: list[Claim], words: IntArray, law: Float64Array
+) -> list[Finding]:
+    """A word that others can come out as, but itself cannot, excludes every finite epsilon."""
+    name = "never itself"
+    unchanged = law[np.arange(len(words)), words]
+    silent = words[np.isneginf(unchanged) & np.isin(words, mechanism.space.output.ids)]
+    figures: Figures = {"words": len(words), "never": len(silent)}
+    for word in silent:
+        others = close_words(mechanism.space, np.array([word]), NEAR)[0]
+        rows = mechanism.log_probabilities(others)
+        assert rows is not None  # noqa: S101 - only mechanisms with a law come here
+        best = int(np.argmax(rows[:, word]))
+        chance = float(np.exp(rows[best, word]))
+        if chance > 0:
+            sentence = (
+                f"{len(silent)} of {len(words)} words come out for others, never for themselves."
+            )
+            ids = np.array([others[best], word, word])
+            return _ruled_out(mechanism, name, claims, sentence, ids, chance, figures)
+    sentence = f"each of {len(words)} words can come out as itself."
+    if len(silent):
+        sentence = (
+            f"{len(silent)} of {len(words)} words never come out as themselves; nor do others."
+        )
+    return [structural(name, "NOT REFUTED", sentence, figures)]
+
+
+def _support(
+    mechanism: WordMechanism, claims: list[Claim], words: IntArray, law: Float64Array
+) -> list[Finding]:
+    """An output that one word can have and another cannot excludes every finite epsilon."""
+    name, possible = "support", np.isfinite(law)
+    common = possible.all(axis=0)
+    torn = np.flatnonzero(possible.any(axis=0) & ~common)
+    figures: Figures = {
+        "words": len(words),
+        "outputs_of_some": int(possible.any(axis=0).sum()),
+        "outputs_of_all": int(common.sum()),
+    }
+    if not len(torn):
+        sentence = f"{len(words)} words all have the same {int(common.sum()):,} possible outputs."
+        return [structural(name, "NOT REFUTED", sentence, figures)]
+    sentence = "which outputs are possible depends on the input: an output rules inputs out."
+    if claims and all(claim.guarantee.notion == "group" for claim in claims):
+        sentence += " The claim says so: the group is released."
+        return [structural(name, "CONSISTENT", sentence, figures)]
+    # The likeliest output that not every word has, and a word that lacks it.
+    place = np.unravel_index(np.argmax(law[:, torn]), (len(words), len(torn)))
+    one, output = int(place[0]), int(torn[place[1]])
+    other = int(np.flatnonzero(~possible[:, output])[0])
+    ids = np.array([words[one], words[other], output])
+    chance = float(np.exp(law[one, output]))
+    return _ruled_out(mechanism, name, claims, sentence, ids, chance, figures)
+
+
+def _ruled_out(
+    mechanism: WordMechanism,
+    check: str,
+    claims: list[Claim],
+    sentence: str,
+    ids: IntArray,
+    chance: float,
+    figures: Figures,
+) -> list[Finding]:
+    """Two inputs and an output that the second cannot have refute all claims but group claims."""
+    refuted = [claim for claim in claims if claim.guarantee.notion != "group"]
+    if not refuted:
+        return [structural(check, "NO CLAIM", sentence, figures)]
+    first, second, output = mechanism.space.words(ids)
+    findings = []
+    for claim in refuted:
+        bound = float(claim.bounds(mechanism, ids[:1], ids[1:2])[0])
+        witness = Witness(first, second, f"'{output}'", (chance, 0.0), np.inf, bound)
+        findings.append(Finding(check, claim.label, "REFUTED", sentence, witness, figures))
+    return findings
+
+
+def _draws_follow_law(
+    mechanism: WordMechanism, words: IntArray, law: Float64Array, draws: int, rng: Generator
+) -> Finding:
+    """Whether what is drawn has the stated law.
+
+    For each word, outputs are put in the order of their probability; how many draws fall among
+    the likeliest, up to several shares of the mass, must fit (exact binomial intervals).
+    """
+    name = "draws follow the law"
+    drawn = mechanism.sample(words, draws, rng)
+    risk = RISK_OF_A_CHECK / (2 * len(words) * len(SHARES))
+    figures: Figures = {"draws": draws, "words": len(words)}
+    for column, (word, row) in enumerate(zip(words, law, strict=True)):
+        counts = np.bincount(drawn[:, column], minlength=len(row))
+        if counts[np.isneginf(row)].any():
+            sentence = "an output was drawn that the stated law excludes."
+            return structural(name, "REFUTED", sentence, figures)
+        order = np.argsort(-row, kind="stable")
+        mass = np.minimum(np.cumsum(np.exp(row[order])), 1.0)
+        ends = np.minimum(np.searchsorted(mass, SHARES), len(row) - 1)
+        hits, chances = np.cumsum(counts[order])[ends], mass[ends]
+        low, high = at_least(hits, draws, risk), at_most(hits, draws, risk)
+        # Rounding of the cumulated mass is no finding.
+        if ((chances < low - ROUNDING) | (chances > high + ROUNDING)).any():
+            worst = int(np.argmax(np.abs(hits / draws - chances)))
+            sentence = (
+                f"for '{mechanism.space.word(int(word))}', {hits[worst] / draws:.3g} of {draws:,} "
+                f"draws fell among its likeliest outputs, which have probability "
+                f"{chances[worst]:.3g} by the stated law."
+            )
+            return structural(name, "REFUTED", sentence, figures)
+    sentence = f"{draws:,} draws of each of {len(words)} words fit the stated law."
+    return structural(name, "NOT REFUTED", sentence, figures)
+
+
+def _underflow(law: Float64Array) -> Finding:
+    """How many possible outputs are too improbable for floating-point numbers."""
+    possible = law[np.isfinite(law)]
+    tiny = int((possible < np.log(SMALLEST_DRAW)).sum())
+    lost = int((possible < SMALLEST_EXPONENT).sum())
+    delta = law.shape[1] * SMALLEST_DRAW
+    sentence = (
+        f"{tiny:,} of {len(possible):,} possible outputs have a probability below 2^-53, of which "
+        f"{lost:,} vanish in float64: bounds hold up to a delta of {delta:.1g}."
+    )
+    figures: Figures = {
+        "outputs": len(possible),
+        "below_2^-53": tiny,
+        "vanishing": lost,
+        "delta": delta,
+    }
+    return structural("underflow", "NOT REFUTED", sentence, figures)
+
+
+# Draws.
+
+
+def returned_originals(
+    mechanism: WordMechanism, words: IntArray, draws: int, rng: Generator
+) -> list[Finding]:
+    """Whether words come back as they are more often than noise, or the stated law, explains."""
+    name, risk = "returned originals", RISK_OF_A_CHECK / 4
+    excess: list[str] = []
+    figures: Figures = {"draws": draws}
+    ids = words[np.arange(draws) % len(words)]
+    for label, suffix, factor in (("", "", 1.0), (" at a tenth of epsilon", "_low", 0.1)):
+        tried = replace(mechanism, epsilon=mechanism.epsilon * factor)
+        hits = int((tried.draw(ids, Draws([(rng, draws)])) == ids).sum())
+        law = tried.log_probabilities(words)
+        if law is not None:
+            unchanged = law[np.arange(len(words)), words]
+            expected = float(np.exp(unchanged)[np.arange(draws) % len(words)].mean())
+            limit = expected + ROUNDING
+        elif isinstance(tried, NoiseMechanism):
+            # Without a law: what comes back if only the noisy point is looked at.
+            again = Draws([(rng, draws)])
+            settled = int((tried.settle(tried.perturb(ids, again), again) == ids).sum())
+            expected, limit = settled / draws, float(at_most(settled, draws, risk))
+        else:
+            return []
+        figures[f"returned{suffix}"] = hits / draws
+        figures[f"expected{suffix}"] = expected
+        if at_least(hits, draws, risk) > limit:
+            excess.append(f"{hits / draws:.1%} of the words came back{label}, {expected:.1%} would")
+    if excess:
+        sentence = "; ".join(excess) + ": the mechanism returns originals."
+        return [structural(name, "REFUTED", sentence, figures)]
+    sentence = (
+        f"{figures['returned']:.1%} of {draws:,} words came back as they were, as many as the "
+        f"{'noise' if law is None else 'law'} explains."
+    )
+    return [structural(name, "NOT REFUTED", sentence, figures)]
+
+
+def effect_of_epsilon(
+    mechanism: WordMechanism, words: IntArray, draws: int, rng: Generator
+) -> Finding:
+    """The law at epsilon 1 and at 50 must differ, or epsilon means nothing."""
+    name = "effect of epsilon"
+    low, high = (replace(mechanism, epsilon=epsilon) for epsilon in LOW_AND_HIGH)
+    laws = low.log_probabilities(words), high.log_probabilities(words)
+    verdict: Verdict
+    if laws[0] is not None and laws[1] is not None:
+        apart = float(np.abs(np.exp(laws[0]) - np.exp(laws[1])).sum(axis=1).max() / 2)
+        verdict, how = "CONSISTENT", "by the stated law"
+    else:
+        # Neighbours a fifth apart: at epsilon 1 a word gets lost among them, at 50 it does not.
+        try:
+            near = on_line(replace(mechanism, epsilon=5.0)).space
+        except UsageError:
+            sentence = "not looked at: it needs more words than the line of words has."
+            return structural(name, "NOT REFUTED", sentence)
+        middle = np.full(draws, near.size // 2)
+        hits = [
+            int((replace(tried, space=near).draw(middle, Draws([(rng, draws)])) == middle).sum())
+            for tried in (low, high)
+        ]
+        down, up = (bound(hits, draws, RISK_OF_A_CHECK / 4) for bound in (at_least, at_most))
+        apart = float(max(0.0, down[1] - up[0], down[0] - up[1]))
+        verdict, how = "NOT REFUTED", f"by {draws:,} draws on a line of words"
+    figures: Figures = {"total_variation": apart}
+    if apart <= ROUNDING:
+        sentence = f"epsilon is ignored: {how}, 1 and 50 cannot be told apart."
+        return structural(name, "REFUTED", sentence, figures)
+    sentence = f"{how}, epsilon 1 and 50 differ by {apart:.2g} in total variation or more."
+    return structural(name, verdict, sentence, figures)
+
+
+def batch_independence(mechanism: WordMechanism, words: IntArray, rng: Generator) -> Finding:
+    """Equal inputs in one batch must not agree more often than inputs of separate batches."""
+    name = "batch independence"
+    low = replace(mechanism, epsilon=min(mechanism.epsilon, 1 / _typical_distance(mechanism, rng)))
+    word, total = int(words[0]), BATCHES * ROWS
+    # How often equal words agree: across batches, and together in one batch.
+    batches = [_batch(low, word, rng) for _ in range(2 * BATCHES)]
+    apart = sum(int((a == b).sum()) for a, b in zip(batches[::2], batches[1::2], strict=True))
+    together = {"draw": sum(int((batch[::2] == batch[1::2]).sum()) for batch in batches)}
+    sampled = low.sample(np.array([word, word]), total, rng)
+    together["sample"] = int((sampled[:, 0] == sampled[:, 1]).sum())
+    trials = {"draw": total, "sample": total}
+    if isinstance(low, NoiseMechanism):
+        points = low.perturb(np.full(ROWS, word), Draws([(rng, ROWS)]))
+        if len(np.unique(points, axis=0)) < ROWS:
+            return structural(name, "REFUTED", "one noise vector serves several words of a batch.")
+    text = plain_word(low, words)
+    if text is not None:
+        seed = int(rng.integers(1 << 62))
+        runs = Obfuscator(low, n=2, pipeline=TextPipeline(), rng=seed).obfuscate([text] * TEXTS)
+        variants = [result.variants for result in runs]
+        together["variants of a text"] = sum(one == two for one, two in variants)
+        neighbours = zip(variants[::2], variants[1::2], strict=True)
+        together["texts of a batch"] = sum(one[0] == two[0] for one, two in neighbours)
+        trials |= {"variants of a text": TEXTS, "texts of a batch": TEXTS // 2}
+    risk = RISK_OF_A_CHECK / (2 * len(trials))
+    limit = at_most(apart, total, risk)
+    shared = [way for way, hits in together.items() if at_least(hits, trials[way], risk) > limit]
+    figures: Figures = {"separate": apart / total}
+    figures |= {way: hits / trials[way] for way, hits in together.items()}
+    if shared:
+        sentence = (
+            f"equal words agree more often in one batch than across batches ({', '.join(shared)}): "
+            "they share their noise."
+        )
+        return structural(name, "REFUTED", sentence, figures)
+    sentence = (
+        f"equal words agree in {together['draw'] / total:.1%} of the cases in one batch, and in "
+        f"{apart / total:.1%} across batches: no sign of shared noise in {', '.join(trials)}."
+    )
+    return structural(name, "NOT REFUTED", sentence, figures)
+
+
+def _batch(mechanism: WordMechanism, word: int, rng: Generator) -> IntArray:
+    """One batch of the same word, its rows from two generators."""
+    seeds = rng.integers(1 << 62, size=2)
+    units = [(Generator(PCG64(int(seed))), ROWS // 2) for seed in seeds]
+    return mechanism.draw(np.full(ROWS, word), Draws(units))
+
+
+def _typical_distance(mechanism: WordMechanism, rng: Generator) -> float:
+    """The median Euclidean distance of random pairs."""
+    one, other = rng.integers(mechanism.space.size, size=(2, 64))
+    far = euclidean(mechanism.space, one, other)
+    return float(np.median(far[far > 0])) if (far > 0).any() else 1.0
+
+
+def plain_word(mechanism: WordMechanism, words: IntArray) -> str | None:
+    """A word that survives as one known token when it is a text."""
+    pipeline = TextPipeline()
+    for word in mechanism.space.words(words):
+        if len(pipeline.prepare(word, mechanism.space).ids) == 1:
+            return word
+    return None
