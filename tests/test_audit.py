@@ -243,7 +243,7 @@ def test_the_whole_is_as_good_as_its_worst_part(found, published, whole):
     if published:
         said["published"] = Guarantee("local", 0.5)
     findings = tuple(finding(*each) for each in found)
-    result = Audit.of("m", None, said, findings, 1e-3, False)
+    result = Audit("m", None, said, findings, seeded=False)
     assert result.verdict == whole
     assert {c.label: c.verdict for c in result.claims}.get("published") == published
 

@@ -30,6 +30,8 @@ from sottovoce.types import Float64Array
 
 Flag: TypeAlias = Literal["degenerate", "stable", "backtracks", "outside", "clipped"]
 Interval: TypeAlias = tuple[float, float]
+Row: TypeAlias = tuple[str, str, float, float]
+"""A line of a file: parameter, query, risk, utility."""
 
 SHORTEST_PATH = 0.05
 LARGEST_DIFFERENCE = 0.01
@@ -236,14 +238,6 @@ class Curve:
         return self.risks.reshape(shape).mean(axis=1), self.utilities.reshape(shape).mean(axis=1)
 
 
-@dataclass(frozen=True)
-class _Row:
-    parameter: str
-    query: str
-    risk: float
-    utility: float
-
-
 def read_curves(file: Path | str, descending: Collection[str] = ()) -> list[Curve]:
     """The curves of a CSV file, in the order in which their systems first appear.
 
@@ -261,24 +255,17 @@ def parse_curves(content: str, descending: Collection[str] = ()) -> list[Curve]:
         raise UsageError(f"the file of measurements is empty: {HOW}")
     table = CsvTable(content, how=HOW)
     table.require(*COLUMNS)
-    systems: dict[str, list[_Row]] = {}
+    systems: dict[str, list[Row]] = {}
     for line, row in table:
-        systems.setdefault(row["system"], []).append(_row(row, line))
+        risk, utility = (_number(row[column], column, line) for column in ("risk", "utility"))
+        measured = row["parameter"].strip(), row.get("query", ""), risk, utility
+        systems.setdefault(row["system"], []).append(measured)
     if not systems:
         raise UsageError(f"the CSV file has a header and no measurement: {HOW}")
     if any(name not in systems for name in descending):
         raise UsageError("a system that was said to be descending is not in the file")
     by_query = "query" in table.header
     return [_curve(name, rows, by_query, name in descending) for name, rows in systems.items()]
-
-
-def _row(row: dict[str, str], line: int) -> _Row:
-    return _Row(
-        parameter=row["parameter"].strip(),
-        query=row.get("query", ""),
-        risk=_number(row["risk"], "risk", line),
-        utility=_number(row["utility"], "utility", line),
-    )
 
 
 def _number(written: str, column: str, line: int) -> float:
@@ -294,40 +281,38 @@ def _number(written: str, column: str, line: int) -> float:
     return value
 
 
-def _curve(system: str, rows: Sequence[_Row], by_query: bool, descending: bool) -> Curve:
-    places, labels = _order([row.parameter for row in rows], descending)
-    queries = {name: column for column, name in enumerate(dict.fromkeys(row.query for row in rows))}
-    columns = [queries[row.query] for row in rows]
-    count = np.zeros((len(labels), len(queries)))
-    np.add.at(count, (places, columns), 1)
+def _curve(system: str, rows: Sequence[Row], by_query: bool, descending: bool) -> Curve:
+    parameters, queries, risks, utilities = zip(*rows, strict=True)
+    places, labels = _order(parameters, descending)
+    columns = {query: column for column, query in enumerate(dict.fromkeys(queries))}
+    cells = places, [columns[query] for query in queries]
+    # How often each parameter and query was measured, and the sums of what was measured.
+    count, risk, utility = np.zeros((3, len(labels), len(columns)))
+    for total, values in ((count, 1.0), (risk, risks), (utility, utilities)):
+        np.add.at(total, cells, values)
     if lacking := int((count == 0).sum()):
         raise UsageError(
             f"{lacking} pairs of a parameter and a query are missing for a system: every query "
             "needs a row at every parameter"
         )
-    risks, utilities = np.zeros_like(count), np.zeros_like(count)
-    np.add.at(risks, (places, columns), [row.risk for row in rows])
-    np.add.at(utilities, (places, columns), [row.utility for row in rows])
-    risks, utilities = risks / count, utilities / count
+    risk, utility = risk / count, utility / count
     if not by_query:
-        risks, utilities = risks[:, 0], utilities[:, 0]
-    return Curve(system, labels, risks, utilities)
+        risk, utility = risk[:, 0], utility[:, 0]
+    return Curve(system, labels, risk, utility)
 
 
 def _order(parameters: Sequence[str], descending: bool) -> tuple[list[int], tuple[str, ...]]:
     """The place of each row's parameter in the curve, and the parameters in that order."""
     try:
-        keys: list[float] | list[str] = [float(parameter) for parameter in parameters]
-        numbers = True
+        keys: list[Any] = [float(parameter) for parameter in parameters]
+        distinct = sorted(set(keys))
     except ValueError:
-        keys, numbers = list(parameters), False
+        keys, distinct = list(parameters), list(dict.fromkeys(parameters))
     if any(key != key for key in keys):
         raise UsageError("a parameter is not a number: give each a value or a name")
-    labels = dict(zip(reversed(keys), reversed(parameters), strict=True))
-    distinct = list(dict.fromkeys(keys))
-    if numbers:
-        distinct.sort()
     if descending:
         distinct.reverse()
+    # Of several ways to write a number, the first counts.
+    labels = dict(zip(reversed(keys), reversed(parameters), strict=True))
     place = {key: number for number, key in enumerate(distinct)}
     return [place[key] for key in keys], tuple(labels[key] for key in distinct)

@@ -306,14 +306,13 @@ def meteor(wordnet: WordNet | None) -> Comparison:
     from nltk.stem.porter import PorterStemmer
     from nltk.translate.meteor_score import single_meteor_score
 
-    stems = _Stems(PorterStemmer().stem)
-    synonyms = _Synonyms(wordnet, stems)
+    stems = _Stems(PorterStemmer().stem, wordnet)
 
     def compare(text: Tokens, variant: Tokens) -> float:
         if not (text and variant):
             return float(text == variant)
         return float(
-            single_meteor_score(text, variant, preprocess=str, stemmer=stems, wordnet=synonyms)
+            single_meteor_score(text, variant, preprocess=str, stemmer=stems, wordnet=stems)
         )
 
     return compare
@@ -332,7 +331,7 @@ def installed_wordnet() -> WordNet | None:
 
 
 class _Stem(str):
-    """A stem that knows its word.
+    """A stem that knows its word, and that is what nltk asks of a synonym.
 
     nltk looks for synonyms among the stems that are left, and few stems are words: of car and
     automobile it would make car and automobil, and find nothing.
@@ -345,46 +344,34 @@ class _Stem(str):
         made.word = word
         return made
 
+    def name(self) -> str:
+        return self
+
+
+class _Synset(list[_Stem]):
+    """What nltk asks of a set of synonyms."""
+
+    def lemmas(self) -> list[_Stem]:
+        return self
+
 
 class _Stems:
-    """What nltk asks of a stemmer; words come again and again, so it remembers."""
+    """What nltk asks of a stemmer, and of its own WordNet reader, answered from our WordNet.
 
-    def __init__(self, stem: Callable[[str], str]) -> None:
+    Words come again and again, so both answers are remembered.
+    """
+
+    def __init__(self, stem: Callable[[str], str], wordnet: WordNet | None) -> None:
         self.stem = lru_cache(REMEMBERED_WORDS)(lambda word: _Stem(stem(word), word))
-
-
-class _Synset:
-    """What nltk asks of a set of synonyms, and of each of them: here, its stem."""
-
-    def __init__(self, names: list[str]) -> None:
-        self._lemmas = [_Lemma(name) for name in names]
-
-    def lemmas(self) -> list[_Lemma]:
-        return self._lemmas
-
-
-class _Lemma:
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def name(self) -> str:
-        return self._name
-
-
-class _Synonyms:
-    """What nltk asks of its own WordNet reader, answered from ours; without one, by nothing."""
-
-    def __init__(self, wordnet: WordNet | None, stems: _Stems) -> None:
         self._wordnet = wordnet
-        self._stem = stems.stem
-        self._synsets = lru_cache(REMEMBERED_WORDS)(self._look_up)
+        self._synonyms = lru_cache(REMEMBERED_WORDS)(self._look_up)
 
     def synsets(self, stem: _Stem) -> list[_Synset]:
-        return self._synsets(stem.word)
+        return self._synonyms(stem.word)
 
     def _look_up(self, word: str) -> list[_Synset]:
         senses = self._wordnet.senses(word) if self._wordnet else ()
         return [
-            _Synset([self._stem(lemma.casefold().replace(" ", "_")) for lemma in sense.lemmas])
+            _Synset(self.stem(lemma.casefold().replace(" ", "_")) for lemma in sense.lemmas)
             for sense in senses
         ]

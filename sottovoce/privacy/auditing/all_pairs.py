@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -38,24 +38,26 @@ POINTS_PER_BLOCK = 64
 GRID = 65
 
 
-@dataclass(frozen=True)
-class Extreme:
-    """The largest value of something, and the pair that has it: (value, w, w')."""
+class Extreme(NamedTuple):
+    """The largest value of something, and the pair that has it."""
 
-    value: float = -np.inf
-    word: int = -1
-    other: int = -1
+    value: float
+    word: int
+    other: int
+
+
+NOTHING_YET = Extreme(-np.inf, -1, -1)
 
 
 @dataclass
 class Summary:
     """What is kept of a block of pairs."""
 
-    excess: Extreme
-    ratio: Extreme
-    loss: Extreme
-    violating: int
-    points: Float64Array
+    loss: Extreme = NOTHING_YET
+    excess: Extreme = NOTHING_YET
+    ratio: Extreme = NOTHING_YET
+    violating: int = 0
+    points: Float64Array | None = None
 
 
 def all_pairs(
@@ -134,16 +136,15 @@ def _compare(
     def of_block(block: IntArray) -> Summary:
         first = int(np.searchsorted(inputs, block[0]))
         own = normalizers[first : first + len(block), None]
-        kept = Summary(Extreme(), Extreme(), Extreme(), 0, np.empty((0, 2)))
+        kept = Summary()
         for start, far in Distances(mechanism.space, inputs[first:]).tiles(block):
             rest = slice(first + start, first + start + far.shape[1])
             loss = mechanism.cost(far) * half
             loss += np.abs(normalizers[rest] - own)
             if start == 0:
                 loss[inputs[rest] <= block[:, None]] = -np.inf
-            bound = claim.epsilon * far if claim.is_metric else claim.epsilon
-            _keep(kept, far, loss, bound, block, inputs[rest])
-            if not len(kept.points):
+            _keep(kept, claim, far, loss, block, inputs[rest])
+            if kept.points is None:
                 places = np.linspace(0, far.size - 1, POINTS_PER_BLOCK).astype(np.int64)
                 kept.points = np.stack([far.ravel()[places], loss.ravel()[places]], axis=1)
         return kept
@@ -153,30 +154,27 @@ def _compare(
 
 def _keep(
     kept: Summary,
+    claim: Claim,
     far: Float64Array,
     loss: Float64Array,
-    bound: Float64Array | float,
     words: IntArray,
     others: IntArray,
 ) -> None:
     """Take a tile of pairs into a block's summary."""
 
-    def larger(values: Float64Array, than: Extreme) -> Extreme:
-        place = int(np.argmax(values))
-        value = float(values.ravel()[place])
-        if value <= than.value:
-            return than
-        row, column = divmod(place, values.shape[1])
-        return Extreme(value, int(words[row]), int(others[column]))
+    def larger(before: Extreme, values: Float64Array) -> Extreme:
+        row, column = divmod(int(np.argmax(values)), values.shape[1])
+        best = Extreme(float(values[row, column]), int(words[row]), int(others[column]))
+        return best if best.value > before.value else before
 
-    kept.loss = larger(loss, kept.loss)
-    excess = loss - bound
-    kept.excess = larger(excess, kept.excess)
+    kept.loss = larger(kept.loss, loss)
+    excess = loss - (claim.epsilon * far if claim.is_metric else claim.epsilon)
+    kept.excess = larger(kept.excess, excess)
     kept.violating += int(np.count_nonzero(excess > TOLERANCE))
     # Words that share a place must share their law; rounding alone is no ratio.
-    np.divide(loss, far, out=excess, where=far > 0)
-    excess[far == 0] = np.where(loss[far == 0] > TOLERANCE, np.inf, -np.inf)
-    kept.ratio = larger(excess, kept.ratio)
+    ratio = np.divide(loss, far, out=excess, where=far > 0)
+    ratio[far == 0] = np.where(loss[far == 0] > TOLERANCE, np.inf, -np.inf)
+    kept.ratio = larger(kept.ratio, ratio)
 
 
 def _finding(
@@ -194,30 +192,34 @@ def _finding(
         "tight_epsilon": largest("ratio" if claim.is_metric else "loss"),
         "largest_log_ratio": largest("loss"),
     }
-    points = _points(claim, np.concatenate([block.points for block in blocks]))
+    far, losses = np.concatenate([block.points for block in blocks if block.points is not None]).T
+    real = np.isfinite(losses)
+    bounds = claim.epsilon * (far[real] if claim.is_metric else np.ones(real.sum()))
+    points = Points(far[real], losses[real], bounds)
     extent = (
         f"{pairs:,} ordered pairs of {size:,} words, {'exactly' if exact else 'by an upper bound'}:"
     )
     complete = size == mechanism.space.size
     name = f"{'exact' if exact else 'bounded'}, {'all' if complete else 'some'} pairs"
+    verdict: Verdict
+    witness = None
     if largest("excess") <= TOLERANCE:
-        verdict: Verdict = "CONSISTENT" if complete else "NOT REFUTED"
+        verdict = "CONSISTENT" if complete else "NOT REFUTED"
         sentence = (
             f"{extent} none exceeds its bound; the epsilon really reached is "
             f"{'' if exact else 'at most '}{figures['tight_epsilon']:.4g}"
             f" of {claim.epsilon:g} claimed."
         )
-        return Finding(name, claim.label, verdict, sentence, None, figures, points)
-    worst = sorted(blocks, key=lambda block: -block.excess.value)[:CHECKED_PAIRS]
-    witnesses = (_witness(mechanism, claim, block.excess) for block in worst)
-    witness = next(filter(None, witnesses), None)
-    if witness is None:
-        sentence = (
-            f"{extent} it exceeds the claim, but the {len(worst)} worst pairs looked at do not."
-        )
-        return Finding(name, claim.label, "NOT REFUTED", sentence, None, figures, points)
-    sentence = f"{extent} {figures['violating_share']:.2%} of the pairs exceed their bound."
-    return Finding(name, claim.label, "REFUTED", sentence, witness, figures, points)
+    else:
+        worst = sorted(blocks, key=lambda block: -block.excess.value)[:CHECKED_PAIRS]
+        witnesses = (_witness(mechanism, claim, block.excess) for block in worst)
+        witness = next(filter(None, witnesses), None)
+        verdict = "REFUTED" if witness else "NOT REFUTED"
+        sentence = f"{extent} {figures['violating_share']:.2%} of the pairs exceed their bound."
+        if witness is None:
+            sentence = f"{extent} it exceeds the claim, but the {len(worst)} worst pairs looked at "
+            sentence += "do not."
+    return Finding(name, claim.label, verdict, sentence, witness, figures, points)
 
 
 def _witness(mechanism: ExponentialMechanism, claim: Claim, pair: Extreme) -> Witness | None:
@@ -234,15 +236,9 @@ def _witness(mechanism: ExponentialMechanism, claim: Claim, pair: Extreme) -> Wi
     log_ratio = float(abs(difference[output]))
     if log_ratio <= bound + TOLERANCE:
         return None
-    words = mechanism.space.words(np.array([ids[one], ids[other], output]))
     chances = float(np.exp(law[one, output])), float(np.exp(law[other, output]))
-    return Witness(words[0], words[1], f"'{words[2]}'", chances, log_ratio, bound)
-
-
-def _points(claim: Claim, points: Float64Array) -> Points:
-    points = points[np.isfinite(points).all(axis=1)]
-    bounds = claim.epsilon * (points[:, 0] if claim.is_metric else np.ones(len(points)))
-    return Points(points[:, 0], points[:, 1], bounds)
+    named = (ids[one], ids[other], output)
+    return Witness.of_words(mechanism.space, named, chances, log_ratio, bound)
 
 
 def _formula_applies(mechanism: ExponentialMechanism) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from numpy.random import Generator
+import numpy as np
 
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import Mechanism, WordMechanism
@@ -22,26 +22,22 @@ from sottovoce.privacy.auditing import (
 )
 from sottovoce.privacy.auditing.all_pairs import all_pairs
 from sottovoce.privacy.auditing.findings import (
-    LEVEL,
+    FEWEST_DRAWS,
     Audit,
     Check,
     Claim,
     Finding,
     Step,
+    Subject,
     claims,
     guarantees,
 )
 from sottovoce.randomness import Randomness, as_generator, is_seeded
-from sottovoce.types import IntArray, Progress
+from sottovoce.types import Progress
 
 DRAWS = 50_000
 WORDS = 40
 QUICK_DRAWS, QUICK_WORDS, QUICK_EXACT = 10_000, 8, 256
-STRUCTURE_WORDS = 12
-"""Of the words looked at, so many are drawn often."""
-IN_FULL_SPACE = 10
-"""In the mechanism's own space, draws are dear: so many times fewer there than on small spaces."""
-FEWEST = 1000
 TICKS = 1000
 
 
@@ -69,11 +65,17 @@ def audit(
     """
     draws = (QUICK_DRAWS if quick else DRAWS) if draws is None else draws
     words = (QUICK_WORDS if quick else WORDS) if words is None else words
-    if draws < FEWEST:
-        raise UsageError(f"an audit needs at least {FEWEST:,} draws, got {draws}")
+    if draws < FEWEST_DRAWS:
+        raise UsageError(f"an audit needs at least {FEWEST_DRAWS:,} draws, got {draws}")
     if words < 2:
         raise UsageError(f"an audit needs at least 2 words, got {words}")
-    checks = list(_checks(mechanism, draws, words, quick, as_generator(rng)))
+    generator, ids = as_generator(rng), np.empty(0, dtype=np.int64)
+    if isinstance(mechanism, WordMechanism):
+        if mechanism.space.size < 2:
+            raise UsageError("an audit needs a space of at least two words")
+        ids = exact.some_words(mechanism, words, generator)
+    subject = Subject(mechanism, claims(mechanism), ids, words, draws, quick, generator)
+    checks = list(_checks(mechanism, subject.claims))
     findings: list[Finding] = []
     for number, check in enumerate(checks):
 
@@ -81,78 +83,63 @@ def audit(
             if progress is not None:
                 progress(int(TICKS * (number + share)), TICKS * len(checks))
 
-        findings += check(step)
+        findings += check(subject, step)
         step(1.0)
     space = mechanism.metric_space and mechanism.metric_space[0]
     said = guarantees(mechanism)
-    return Audit.of(mechanism.spec, space, said, tuple(findings), LEVEL, is_seeded(rng))
+    return Audit(mechanism.spec, space, said, tuple(findings), is_seeded(rng))
 
 
-def _checks(
-    mechanism: Mechanism, draws: int, count: int, quick: bool, rng: Generator
-) -> Iterator[Check]:
+def _checks(mechanism: Mechanism, claims: list[Claim]) -> Iterator[Check]:
     """The checks of a mechanism: of its claims, of its words or texts, of its pipeline."""
-    made, fewer = claims(mechanism), draws // IN_FULL_SPACE
-    if not made:
-        yield lambda _: [Finding("claims", "stated", "NO CLAIM", "no privacy is promised.")]
+    if not claims:
+        yield _nothing_claimed
     if isinstance(mechanism, WordMechanism):
-        if mechanism.space.size < 2:
-            raise UsageError("an audit needs a space of at least two words")
-        words = exact.some_words(mechanism, count, rng)
-        if made:
-            yield from _claim_checks(mechanism, made, words, draws, quick, rng)
-        yield from _word_checks(mechanism, made, words, draws, rng)
-        yield lambda _: [pipeline_checks.no_memory(mechanism, words, rng)]
-        yield lambda _: [pipeline_checks.order_and_seed(mechanism, words, rng)]
+        noisy = isinstance(mechanism, NoiseMechanism)
+        if claims:
+            if noisy:
+                yield sampled_bounds.on_line_and_plane
+                yield noise_checks.density_ratios
+            yield _exactly if mechanism.has_law else sampled_bounds.on_close_pairs
+        if mechanism.has_law:
+            yield word_checks.never_itself
+            yield word_checks.support
+            yield word_checks.draws_follow_law
+            yield word_checks.underflow
+        if noisy:
+            yield noise_checks.draws_follow_density
+        yield word_checks.returned_originals
+        yield word_checks.effect_of_epsilon
+        yield word_checks.batch_independence
+        yield pipeline_checks.no_memory
     elif isinstance(mechanism, Comet):
-        yield lambda _: pool_checks.density_ratios(mechanism, made, count, rng)
-        yield lambda _: [pool_checks.draws_follow_density(mechanism, fewer, rng)]
-        yield lambda _: pool_checks.released_strings(mechanism, made, fewer, rng)
-        yield lambda _: [pool_checks.effect_of_epsilon(mechanism, rng)]
-        yield lambda _: [pool_checks.batch_independence(mechanism, rng)]
-    if not (mechanism.by_word or mechanism.shares_noise):
-        yield lambda _: [pipeline_checks.order_and_seed(mechanism, None, rng)]
+        yield pool_checks.density_ratios
+        yield pool_checks.draws_follow_density
+        yield pool_checks.released_strings
+        yield pool_checks.effect_of_epsilon
+        yield pool_checks.batch_independence
+    if not mechanism.shares_noise:
+        yield pipeline_checks.order_and_seed
     if mechanism.cuts_texts and not mechanism.by_word:
-        yield lambda _: [pipeline_checks.determinism(mechanism, rng)]
-    yield lambda _: [pipeline_checks.pass_through(mechanism)]
-    yield lambda _: [pipeline_checks.composition(mechanism)]
+        yield pipeline_checks.determinism
+    yield pipeline_checks.pass_through
+    yield pipeline_checks.composition
 
 
-def _claim_checks(
-    mechanism: WordMechanism,
-    made: list[Claim],
-    words: IntArray,
-    draws: int,
-    quick: bool,
-    rng: Generator,
-) -> Iterator[Check]:
-    """The bounds themselves: by densities, by the law, or else by draws."""
-    fewer = max(FEWEST, draws // IN_FULL_SPACE)
-    if isinstance(mechanism, NoiseMechanism):
-        yield lambda _: sampled_bounds.on_line_and_plane(mechanism, made, draws, rng)
-        yield lambda _: noise_checks.density_ratios(mechanism, made, words, rng)
-    if mechanism.has_law:
-        yield lambda step: _exactly(mechanism, made, len(words), quick, rng, step)
-    else:
-        yield lambda _: sampled_bounds.on_close_pairs(mechanism, made, words, fewer, rng)
+def _nothing_claimed(_: Subject[Mechanism], __: Step) -> list[Finding]:
+    return [Finding("claims", "stated", "NO CLAIM", "no privacy is promised.")]
 
 
-def _exactly(
-    mechanism: WordMechanism,
-    made: list[Claim],
-    words: int,
-    quick: bool,
-    rng: Generator,
-    step: Step,
-) -> list[Finding]:
+def _exactly(subject: Subject[WordMechanism], step: Step) -> list[Finding]:
     """By the formula where there is one, by groups where they are claimed, else by rows."""
+    mechanism = subject.mechanism
     findings: list[Finding] = []
     rest: list[Claim] = []
-    for claim in made:
+    for claim in subject.claims:
         finding: Finding | None = None
         if isinstance(mechanism, ExponentialMechanism):
-            inputs = exact.some_words(mechanism, QUICK_EXACT, rng) if quick else None
-            finding = all_pairs(mechanism, claim, step, inputs)
+            few = exact.some_words(mechanism, QUICK_EXACT, subject.rng) if subject.quick else None
+            finding = all_pairs(mechanism, claim, step, few)
         elif isinstance(mechanism, BoxMechanism) and claim.guarantee.notion == "group":
             finding = exact.within_groups(mechanism, claim, step)
         if finding is None:
@@ -160,20 +147,6 @@ def _exactly(
         else:
             findings.append(finding)
     if rest:
-        losses = exact.pair_losses(mechanism, rest, words, rng, step)
+        losses = exact.pair_losses(mechanism, rest, len(subject.words), subject.rng, step)
         findings += exact.judge(mechanism, rest, losses)
     return findings
-
-
-def _word_checks(
-    mechanism: WordMechanism, made: list[Claim], words: IntArray, draws: int, rng: Generator
-) -> Iterator[Check]:
-    """What can be wrong whatever is claimed."""
-    few = words[:: max(1, len(words) // STRUCTURE_WORDS)][:STRUCTURE_WORDS]
-    fewer = max(FEWEST, draws // IN_FULL_SPACE)
-    yield lambda _: word_checks.law_checks(mechanism, made, few, draws, rng)
-    if isinstance(mechanism, NoiseMechanism):
-        yield lambda _: [noise_checks.draws_follow_density(mechanism, fewer, rng)]
-    yield lambda _: word_checks.returned_originals(mechanism, few, fewer // 2, rng)
-    yield lambda _: [word_checks.effect_of_epsilon(mechanism, few, fewer, rng)]
-    yield lambda _: [word_checks.batch_independence(mechanism, few, rng)]

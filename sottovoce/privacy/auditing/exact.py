@@ -91,7 +91,7 @@ def pair_losses(
     for number, (word, partners) in enumerate(
         zip(inputs.tolist(), _partners(mechanism, inputs, rng), strict=True)
     ):
-        row, *_ = both = _law(mechanism, np.array([word, *partners]))
+        row, *_ = both = law_of(mechanism, np.array([word, *partners]))
         rows, sizes = both[1:], np.isfinite(both[1:]).sum(axis=1)
         for backwards in (False, True):
             parts.append(_losses(word, partners, row, rows, sizes, epsilons, backwards))
@@ -117,11 +117,12 @@ def _complete_law(mechanism: WordMechanism) -> Float64Array | None:
     size = mechanism.space.size
     if size > FEW_WORDS:
         return None
-    law = _law(mechanism, np.arange(size, dtype=np.int64))
+    law = law_of(mechanism, np.arange(size, dtype=np.int64))
     return law if size * int(np.isfinite(law).sum()) <= FEW_STEPS else None
 
 
-def _law(mechanism: WordMechanism, ids: IntArray) -> Float64Array:
+def law_of(mechanism: WordMechanism, ids: IntArray) -> Float64Array:
+    """The exact log-probabilities, of a mechanism that has them."""
     law = mechanism.log_probabilities(ids)
     assert law is not None  # noqa: S101 - only mechanisms with a law come here
     return law
@@ -134,7 +135,7 @@ def _partners(mechanism: WordMechanism, words: IntArray, rng: Generator) -> Iter
     """
     outputs, random = np.empty_like(words), np.empty((len(words), RANDOM), dtype=np.int64)
     for row, word in enumerate(words):
-        chances = np.exp(_law(mechanism, np.array([word]))[0])
+        chances = np.exp(law_of(mechanism, np.array([word]))[0])
         outputs[row] = rng.choice(len(chances), size=1, p=chances / chances.sum())[0]
         random[row] = rng.integers(mechanism.space.size, size=RANDOM)
     near = close_words(mechanism.space, words, NEAREST)
@@ -247,11 +248,9 @@ def _judge(mechanism: WordMechanism, claim: Claim, pairs: Losses, deltas: Float6
 
 def _witness(mechanism: WordMechanism, claim: Claim, pairs: Losses, at: int) -> Witness:
     ids = np.array([pairs.words[at], pairs.others[at], pairs.outputs[at]])
-    words = mechanism.space.words(ids)
-    more, less = np.exp(pairs.chances[at])
+    more, less = np.exp(pairs.chances[at]).tolist()
     bound = float(claim.bounds(mechanism, ids[:1], ids[1:2])[0])
-    chances = float(more), float(less)
-    return Witness(words[0], words[1], f"'{words[2]}'", chances, float(pairs.losses[at]), bound)
+    return Witness.of_words(mechanism.space, ids, (more, less), float(pairs.losses[at]), bound)
 
 
 def within_groups(mechanism: BoxMechanism, claim: Claim, step: Step) -> Finding:
@@ -273,10 +272,9 @@ def within_groups(mechanism: BoxMechanism, claim: Claim, step: Step) -> Finding:
         place = int(np.argmax(spread))
         if (value := float(spread[place])) > largest:
             column, largest = rows[:, place], value
-            ids = [group[np.argmax(column)], group[np.argmin(column)], laws[group[0]][0][place]]
-            first, second, output = mechanism.space.words(np.array(ids))
+            ids = group[np.argmax(column)], group[np.argmin(column)], laws[group[0]][0][place]
             chances = float(np.exp(column.max())), float(np.exp(column.min()))
-            witness = Witness(first, second, f"'{output}'", chances, largest, claim.epsilon)
+            witness = Witness.of_words(mechanism.space, ids, chances, largest, claim.epsilon)
     figures: Figures = {
         "groups": len(groups),
         "pairs": pairs,
@@ -335,9 +333,9 @@ def _overlap(
                 one, other = other, one
             outputs, law = laws[one]
             missing = np.setdiff1d(outputs, laws[other][0])[0]
-            chance = float(np.exp(law[np.searchsorted(outputs, missing)]))
-            first, second, output = mechanism.space.words(np.array([one, other, missing]))
-            witness = Witness(first, second, f"'{output}'", (chance, 0.0), np.inf, claim.epsilon)
+            chances = float(np.exp(law[np.searchsorted(outputs, missing)])), 0.0
+            ids = (one, other, missing)
+            witness = Witness.of_words(mechanism.space, ids, chances, np.inf, claim.epsilon)
             sentence = "the sets of outputs overlap without being equal: they are no groups."
             return Finding(WITHIN_GROUPS, claim.label, "REFUTED", sentence, witness)
         owner[outputs] = group[0]

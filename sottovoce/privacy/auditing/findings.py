@@ -4,9 +4,10 @@ An audit takes what is said of a mechanism and tries to refute it:
 
 * A :class:`Claim` is a guarantee that somebody gives for a mechanism: we ourselves (``stated``) or
   its paper or code (``published``). It says by how much two inputs may be told apart.
-* A :data:`Check` looks for one kind of failure, and reports findings. ``auditor.py`` chooses the
-  checks of a mechanism; the other files of this room hold them.
-* A :class:`Finding` is the outcome of one check: a sentence, figures, and a :class:`Verdict`. One
+* A :class:`Subject` is a mechanism with its claims, and how thoroughly it is looked at.
+* A :data:`Check` looks at a subject for one kind of failure, and reports findings. ``auditor.py``
+  chooses the checks of a mechanism; the other files of this room hold them.
+* A :class:`Finding` is the outcome of one check: a sentence, figures, and a :data:`Verdict`. One
   that refutes a claim carries a :class:`Witness`, two inputs and an output that anybody can check.
 * An :class:`Audit` is all of them, with a verdict for each claim and for the whole.
 
@@ -17,15 +18,17 @@ A check may be exact or may draw. All checks that draw share one small risk of a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.random import Generator
 
 from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms.base import Mechanism, WordMechanism
 from sottovoce.privacy.word_samples import euclidean
+from sottovoce.spaces.space import WordSpace
 from sottovoce.types import Float64Array, IntArray
 
 LEVEL = 1e-3
@@ -33,6 +36,11 @@ LEVEL = 1e-3
 SAMPLED_CHECKS = 16
 """No audit has more checks that sample; each of them has an equal share of the level."""
 RISK_OF_A_CHECK = LEVEL / SAMPLED_CHECKS
+FEWEST_DRAWS = 1000
+IN_FULL_SPACE = 10
+"""In the mechanism's own space, draws are dear: so many times fewer there than on small spaces."""
+OFTEN_DRAWN = 12
+"""Of the words looked at, so many are drawn often."""
 TOLERANCE = 1e-9
 """Nats by which an exact log-ratio may exceed its bound: rounding."""
 
@@ -112,6 +120,19 @@ class Witness:
     log_ratio: float
     bound: float
 
+    @classmethod
+    def of_words(
+        cls,
+        space: WordSpace,
+        ids: Sequence[int] | IntArray,
+        probabilities: tuple[float, float],
+        log_ratio: float,
+        bound: float,
+    ) -> Witness:
+        """Two words of a space and the word released, by their ids."""
+        first, second, output = space.words(np.array(ids))
+        return cls(first, second, f"'{output}'", probabilities, log_ratio, bound)
+
     @property
     def sentence(self) -> str:
         """The witness in words."""
@@ -175,15 +196,44 @@ class Finding:
 
 def structural(
     check: str, verdict: Verdict, sentence: str, figures: Figures | None = None
-) -> Finding:
-    """A finding about the machinery, whatever is claimed."""
-    return Finding(check, STRUCTURE, verdict, sentence, None, figures or {})
+) -> list[Finding]:
+    """The only finding of a check of the machinery, whatever is claimed."""
+    return [Finding(check, STRUCTURE, verdict, sentence, None, figures or {})]
+
+
+Audited = TypeVar("Audited", bound=Mechanism)
+
+
+@dataclass(frozen=True)
+class Subject(Generic[Audited]):
+    """What every check is given: a mechanism, what is claimed of it, and how much to look at."""
+
+    mechanism: Audited
+    claims: list[Claim]
+    words: IntArray
+    """Ids of words to look at, where not all are; none for a mechanism that takes whole texts."""
+    texts: int
+    """How many texts to look at instead."""
+    draws: int
+    """For each word, on small spaces."""
+    quick: bool
+    rng: Generator
+
+    @property
+    def few_draws(self) -> int:
+        """For each word, in the mechanism's own space."""
+        return max(FEWEST_DRAWS, self.draws // IN_FULL_SPACE)
+
+    @property
+    def few_words(self) -> IntArray:
+        """Words to draw often."""
+        return self.words[:: max(1, len(self.words) // OFTEN_DRAWN)][:OFTEN_DRAWN]
 
 
 Step: TypeAlias = Callable[[float], None]
 """Told the share of a check's work that is done."""
-Check: TypeAlias = Callable[[Step], list[Finding]]
-"""One look for one kind of failure."""
+Check: TypeAlias = Callable[[Subject[Any], Step], list[Finding]]
+"""Looks at a subject for one kind of failure."""
 
 
 @dataclass(frozen=True)
@@ -196,11 +246,7 @@ class ClaimVerdict:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {
-            "label": self.label,
-            "guarantee": self.guarantee.to_dict(),
-            "verdict": self.verdict,
-        }
+        return {**vars(self), "guarantee": self.guarantee.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -209,35 +255,38 @@ class Audit:
 
     mechanism: str
     space: str | None
-    claims: tuple[ClaimVerdict, ...]
-    verdict: Verdict
+    guarantees: dict[str, Guarantee]
+    """What is said of the mechanism, by label."""
     findings: tuple[Finding, ...]
-    level: float
-    """The chance, at most, that sampling refutes a mechanism that keeps its claims."""
     seeded: bool
+    level: float = LEVEL
+    """The chance, at most, that sampling refutes a mechanism that keeps its claims."""
 
-    @classmethod
-    def of(
-        cls,
-        mechanism: str,
-        space: str | None,
-        guarantees: dict[str, Guarantee],
-        findings: tuple[Finding, ...],
-        level: float,
-        seeded: bool,
-    ) -> Audit:
-        """Verdicts of the claims and of the whole, from the findings."""
-        claims = tuple(
-            ClaimVerdict(label, guarantee, _verdict(label, guarantee, findings))
-            for label, guarantee in guarantees.items()
+    @property
+    def claims(self) -> tuple[ClaimVerdict, ...]:
+        """What became of each claim."""
+        return tuple(
+            ClaimVerdict(label, guarantee, self._verdict(label, guarantee))
+            for label, guarantee in self.guarantees.items()
         )
-        verdicts = {claim.verdict for claim in claims} - {"NO CLAIM"}
-        verdict: Verdict = "NO CLAIM"
-        if any(finding.verdict == "REFUTED" for finding in findings):
-            verdict = "REFUTED"
-        elif verdicts:
-            verdict = "CONSISTENT" if verdicts == {"CONSISTENT"} else "NOT REFUTED"
-        return cls(mechanism, space, claims, verdict, findings, level, seeded)
+
+    def _verdict(self, label: str, guarantee: Guarantee) -> Verdict:
+        if guarantee.notion == "none":
+            return "NO CLAIM"
+        verdicts = {finding.verdict for finding in self.findings if finding.claim == label}
+        if "REFUTED" in verdicts:
+            return "REFUTED"
+        return "CONSISTENT" if "CONSISTENT" in verdicts else "NOT REFUTED"
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of the whole: as good as its worst part."""
+        if any(finding.verdict == "REFUTED" for finding in self.findings):
+            return "REFUTED"
+        verdicts = {claim.verdict for claim in self.claims} - {"NO CLAIM"}
+        if not verdicts:
+            return "NO CLAIM"
+        return "CONSISTENT" if verdicts == {"CONSISTENT"} else "NOT REFUTED"
 
     @property
     def refutes_what_is_stated(self) -> bool:
@@ -258,16 +307,6 @@ class Audit:
             "level": self.level,
             "seeded": self.seeded,
         }
-
-
-def _verdict(label: str, guarantee: Guarantee, findings: tuple[Finding, ...]) -> Verdict:
-    """What the findings about one claim make of it."""
-    if guarantee.notion == "none":
-        return "NO CLAIM"
-    verdicts = {finding.verdict for finding in findings if finding.claim == label}
-    if "REFUTED" in verdicts:
-        return "REFUTED"
-    return "CONSISTENT" if "CONSISTENT" in verdicts else "NOT REFUTED"
 
 
 def _nats(value: float) -> str:

@@ -9,6 +9,7 @@ Any density will do that falls off at infinity.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.random import Generator
@@ -21,6 +22,8 @@ from sottovoce.privacy.auditing.findings import (
     Figures,
     Finding,
     Points,
+    Step,
+    Subject,
     Witness,
     claims,
     structural,
@@ -52,38 +55,64 @@ ERROR = 1e-4
 # Ratios of densities.
 
 
-def density_ratios(
-    mechanism: NoiseMechanism, claims: list[Claim], words: IntArray, rng: Generator
-) -> list[Finding]:
+def density_ratios(subject: Subject[NoiseMechanism], _: Step) -> list[Finding]:
     """Compare log f(z - w) with log f(z - w') at drawn and at adversarial points z."""
-    near = close_words(mechanism.space, words, 2)
-    ids, others = np.repeat(words, near.shape[1]), near.ravel()
-    vectors = mechanism.space.vectors
-    one, two = vectors[ids].astype(np.float64), vectors[others].astype(np.float64)
-    best, where = np.full(len(ids), -np.inf), np.empty_like(one)
-    count = 0
-    for points in _points(mechanism, ids, one, two, rng):
-        values = mechanism.log_density(points - one) - mechanism.log_density(points - two)
+    mechanism, vectors = subject.mechanism, subject.mechanism.space.vectors
+    near = close_words(mechanism.space, subject.words, 2)
+    words, others = np.repeat(subject.words, near.shape[1]), near.ravel()
+    one, two = vectors[words].astype(np.float64), vectors[others].astype(np.float64)
+    best, where = np.full(len(words), -np.inf), np.empty_like(one)
+    points = _points(mechanism, words, one, two, subject.rng)
+    for point in points:
+        values = mechanism.log_density(point - one) - mechanism.log_density(point - two)
         better = values > best
-        best[better], where[better] = values[better], points[better]
-        count += len(points)
-    return [
-        _ratio_finding(mechanism, claim, ids, others, best, where, count)
-        for claim in claims
-        if claim.is_metric
-    ]
+        best[better], where[better] = values[better], point[better]
+    count, findings = len(points) * len(words), []
+    for claim in filter(lambda claim: claim.is_metric, subject.claims):
+        far = claim.distances(mechanism, words, others)
+        bounds = claim.epsilon * far
+        excess, slack = best - bounds, ROUNDING * (1 + bounds)
+        worst = int(np.argmax(excess - slack))
+        largest_share = float((best / np.maximum(bounds, 1e-300)).max())
+        figures: Figures = {"points": count, "pairs": len(words)}
+        figures |= {"largest_share_of_bound": largest_share, "worst_excess": float(excess[worst])}
+        witness = None
+        sentence = (
+            f"at {count:,} points, drawn and adversarial, for {len(words)} close pairs no "
+            f"log-ratio of densities exceeds its bound; the largest reaches {largest_share:.1%} of "
+            "it."
+        )
+        if excess[worst] > slack[worst]:
+            sentence = "the density of the noisy point exceeds the bound for two close words."
+            first, second = mechanism.space.words(np.array([words[worst], others[worst]]))
+            length = float(np.linalg.norm(where[worst] - one[worst]))
+            output = f"a noisy point at distance {length:.3g} from the first"
+            witness = Witness(first, second, output, None, float(best[worst]), float(bounds[worst]))
+        findings.append(
+            Finding(
+                "density",
+                claim.label,
+                "REFUTED" if witness else "NOT REFUTED",
+                sentence,
+                witness,
+                figures,
+                Points(far, best, bounds),
+            )
+        )
+    return findings
 
 
 def _points(
     mechanism: NoiseMechanism,
-    ids: IntArray,
+    words: IntArray,
     one: Float64Array,
     two: Float64Array,
     rng: Generator,
 ) -> list[Float64Array]:
     """Where to look: draws; beyond w, seen from w'; near either, along the axes of the space."""
     points = [
-        mechanism.perturb(ids, Draws([(rng, len(ids))])).astype(np.float64) for _ in range(POINTS)
+        mechanism.perturb(words, Draws([(rng, len(words))])).astype(np.float64)
+        for _ in range(POINTS)
     ]
     apart = two - one
     length = np.linalg.norm(apart, axis=1, keepdims=True)
@@ -97,63 +126,21 @@ def _points(
     return points
 
 
-def _ratio_finding(
-    mechanism: NoiseMechanism,
-    claim: Claim,
-    ids: IntArray,
-    others: IntArray,
-    best: Float64Array,
-    where: Float64Array,
-    count: int,
-) -> Finding:
-    far = claim.distances(mechanism, ids, others)
-    bounds = claim.epsilon * far
-    excess = best - bounds
-    worst = int(np.argmax(excess - ROUNDING * (1 + bounds)))
-    figures: Figures = {
-        "points": count,
-        "pairs": len(ids),
-        "largest_share_of_bound": float((best / np.maximum(bounds, 1e-300)).max()),
-        "worst_excess": float(excess[worst]),
-    }
-    points = Points(far, best, bounds)
-    if excess[worst] > ROUNDING * (1 + bounds[worst]):
-        first, second = mechanism.space.words(np.array([ids[worst], others[worst]]))
-        length = float(np.linalg.norm(where[worst] - mechanism.space.vectors[ids[worst]]))
-        output = f"a noisy point at distance {length:.3g} from the first"
-        witness = Witness(first, second, output, None, float(best[worst]), float(bounds[worst]))
-        sentence = "the density of the noisy point exceeds the bound for two close words."
-        return Finding("density", claim.label, "REFUTED", sentence, witness, figures, points)
-    sentence = (
-        f"at {count:,} points, drawn and adversarial, for {len(ids)} close pairs no log-ratio of "
-        f"densities exceeds its bound; the largest reaches "
-        f"{figures['largest_share_of_bound']:.1%} of it."
-    )
-    return Finding("density", claim.label, "NOT REFUTED", sentence, None, figures, points)
-
-
 # Draws against their density.
 
 
-def draws_follow_density(mechanism: NoiseMechanism, draws: int, rng: Generator) -> Finding:
+def draws_follow_density(subject: Subject[NoiseMechanism], _: Step) -> list[Finding]:
     """Whether what is added to words has the density that is stated for it."""
-    noise = np.concatenate(
-        [
-            _added(mechanism, min(FITTED_AT_ONCE, draws - start), rng)
-            for start in range(0, draws, FITTED_AT_ONCE)
-        ]
-    )
-    return fit_of_density(mechanism.log_density, noise, rng)
+    mechanism, rng, added = subject.mechanism, subject.rng, []
+    for start in range(0, subject.few_draws, FITTED_AT_ONCE):
+        count = min(FITTED_AT_ONCE, subject.few_draws - start)
+        words = rng.integers(mechanism.space.size, size=count)
+        points = mechanism.perturb(words, Draws([(rng, count)]))
+        added.append(points.astype(np.float64) - mechanism.space.vectors[words])
+    return fit_of_density(mechanism.log_density, np.concatenate(added), rng)
 
 
-def _added(mechanism: NoiseMechanism, count: int, rng: Generator) -> Float64Array:
-    """What ``perturb`` really adds to the vectors of random words."""
-    ids = rng.integers(mechanism.space.size, size=count)
-    points = mechanism.perturb(ids, Draws([(rng, count)]))
-    return points.astype(np.float64) - mechanism.space.vectors[ids]
-
-
-def fit_of_density(log_density: LogDensity, noise: Float64Array, rng: Generator) -> Finding:
+def fit_of_density(log_density: LogDensity, noise: Float64Array, rng: Generator) -> list[Finding]:
     """Whether noise vectors follow a density: their radii and their directions.
 
     Along a ray, all these densities fall exponentially: what was lost since the ray's start,
@@ -306,16 +293,16 @@ def _plane_finding(mechanism: NoiseMechanism, claim: Claim, law: Float64Array) -
     apart = one != other
     points = Points(far[apart], losses.max(axis=2).ravel()[apart], bounds[apart])
     figures: Figures = {"log_ratio": ratio, "bound": bound}
-    name, where = "plane, exact", "its noise on six words of the plane, integrated over their cells"
-    where += f" ({claim.guarantee.metric}):"
-    if ratio > bound + ERROR:
-        words = mechanism.space.words(np.array([first, second, output]))
-        chances = float(law[first, output]), float(law[second, output])
-        released = f"'{words[2]}'"
-        if not mechanism.releases_nearest:
-            released += " as the word nearest to the noisy point, which is not always released"
-        witness = Witness(words[0], words[1], released, chances, ratio, bound)
-        sentence = f"{where} a bound is exceeded."
-        return Finding(name, claim.label, "REFUTED", sentence, witness, figures, points)
-    sentence = f"{where} at most {ratio:.3g} nats where {bound:.3g} are allowed."
-    return Finding(name, claim.label, "NOT REFUTED", sentence, None, figures, points)
+    where = "its noise on six words of the plane, integrated over their cells "
+    where += f"({claim.guarantee.metric}):"
+    if ratio <= bound + ERROR:
+        sentence = f"{where} at most {ratio:.3g} nats where {bound:.3g} are allowed."
+        return Finding("plane, exact", claim.label, "NOT REFUTED", sentence, None, figures, points)
+    chances = float(law[first, output]), float(law[second, output])
+    ids = (first, second, output)
+    witness = Witness.of_words(mechanism.space, ids, chances, ratio, bound)
+    if not mechanism.releases_nearest:
+        nearest = f"{witness.output} as the word nearest to the noisy point, which is not always "
+        witness = replace(witness, output=f"{nearest}released")
+    sentence = f"{where} a bound is exceeded."
+    return Finding("plane, exact", claim.label, "REFUTED", sentence, witness, figures, points)

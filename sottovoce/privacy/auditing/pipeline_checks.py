@@ -10,11 +10,10 @@ from numpy.random import PCG64, Generator
 from sottovoce.choices import Release
 from sottovoce.mechanisms.base import Mechanism, WordMechanism
 from sottovoce.obfuscation import Obfuscator
-from sottovoce.privacy.auditing.findings import Finding, structural
+from sottovoce.privacy.auditing.findings import Finding, Step, Subject, structural
 from sottovoce.privacy.auditing.word_checks import plain_word
 from sottovoce.randomness import Draws
 from sottovoce.text import TextPipeline
-from sottovoce.types import IntArray
 
 UNKNOWN_WORD = "xqzzyvwk"
 """No space knows it."""
@@ -27,12 +26,13 @@ TEXTS = (
 )
 
 
-def order_and_seed(mechanism: Mechanism, words: IntArray | None, rng: Generator) -> Finding:
+def order_and_seed(subject: Subject[Mechanism], _: Step) -> list[Finding]:
     """A seed decides everything: neither the batch nor the order changes anybody's result."""
+    mechanism, words, rng = subject.mechanism, subject.words, subject.rng
     seed = int(rng.integers(1 << 62))
     runs = [_variants(mechanism, 3, seed, batch_size) for batch_size in (1, 2, 100)]
     wrong = [] if runs[0] == runs[1] == runs[2] else ["the batch size changes what is released"]
-    if isinstance(mechanism, WordMechanism) and words is not None:
+    if isinstance(mechanism, WordMechanism):
         low = replace(mechanism, epsilon=min(mechanism.epsilon, 1.0))
         order = rng.permutation(len(words))
         straight, mixed = (
@@ -45,22 +45,23 @@ def order_and_seed(mechanism: Mechanism, words: IntArray | None, rng: Generator)
     return structural("order and seed", "REFUTED" if wrong else "CONSISTENT", sentence + ".")
 
 
-def no_memory(mechanism: WordMechanism, words: IntArray, rng: Generator) -> Finding:
+def no_memory(subject: Subject[WordMechanism], _: Step) -> list[Finding]:
     """What was obfuscated before must not change what comes later."""
-    seed = int(rng.integers(1 << 62))
-    before = mechanism.sample(words, 5, Generator(PCG64(seed)))
+    mechanism, seed = subject.mechanism, int(subject.rng.integers(1 << 62))
+    before = mechanism.sample(subject.words, 5, Generator(PCG64(seed)))
     _variants(mechanism, 3, seed)
-    if np.array_equal(before, mechanism.sample(words, 5, Generator(PCG64(seed)))):
-        return structural(
-            "data dependence", "CONSISTENT", "texts obfuscated before change nothing."
-        )
+    after = mechanism.sample(subject.words, 5, Generator(PCG64(seed)))
+    if np.array_equal(before, after):
+        sentence = "texts obfuscated before change nothing."
+        return structural("data dependence", "CONSISTENT", sentence)
     sentence = "texts obfuscated before change what is drawn: the law depends on private data."
     return structural("data dependence", "REFUTED", sentence)
 
 
-def composition(mechanism: Mechanism) -> Finding:
+def composition(subject: Subject[Mechanism], _: Step) -> list[Finding]:
     """N releases cost N times epsilon, N readings of one point once; no claim costs no number."""
-    stated, wrong = mechanism.guarantee, []
+    mechanism, wrong = subject.mechanism, []
+    stated = mechanism.guarantee
     epsilon = stated.epsilon
     if epsilon is not None and abs(stated.loss(1.7, 3) - 3 * 1.7 * epsilon) > 1e-9 * epsilon:
         wrong.append("three releases are not stated to cost three times epsilon")
@@ -89,9 +90,9 @@ def composition(mechanism: Mechanism) -> Finding:
     return structural("composition", "CONSISTENT", sentence + ".")
 
 
-def pass_through(mechanism: Mechanism) -> Finding:
+def pass_through(subject: Subject[Mechanism], _: Step) -> list[Finding]:
     """Unknown words and whole texts never come out as they are; what stays in clear is said."""
-    name, wrong = "pass-through", []
+    mechanism, name, wrong = subject.mechanism, "pass-through", []
     rewrites_texts = mechanism.cuts_texts and not mechanism.by_word
     for text, variants in zip(TEXTS, _variants(mechanism, 10, None), strict=True):
         if UNKNOWN_WORD in " ".join(variants).casefold():
@@ -108,9 +109,10 @@ def pass_through(mechanism: Mechanism) -> Finding:
     return structural(name, "NOT REFUTED", sentence + ".")
 
 
-def determinism(mechanism: Mechanism, rng: Generator) -> Finding:
+def determinism(subject: Subject[Mechanism], _: Step) -> list[Finding]:
     """Whether chance plays any part in what a mechanism makes of texts."""
-    runs = [_variants(mechanism, 5, int(seed)) for seed in rng.integers(1 << 62, size=3)]
+    seeds = subject.rng.integers(1 << 62, size=3).tolist()
+    runs = [_variants(subject.mechanism, 5, seed) for seed in seeds]
     sentence = "chance plays a part in what comes out."
     if runs[0] == runs[1] == runs[2]:
         sentence = (

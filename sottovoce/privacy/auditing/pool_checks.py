@@ -10,11 +10,15 @@ from numpy.random import Generator
 from sottovoce.mechanisms.comet import Comet
 from sottovoce.obfuscation import Obfuscator
 from sottovoce.privacy.auditing.findings import (
+    IN_FULL_SPACE,
     RISK_OF_A_CHECK,
     Claim,
     Figures,
     Finding,
     Points,
+    Step,
+    Subject,
+    Verdict,
     Witness,
     structural,
 )
@@ -35,11 +39,10 @@ ENOUGH = 20
 """Strings without which a pool is too small to show anything."""
 
 
-def density_ratios(
-    mechanism: Comet, claims: list[Claim], pairs: int, rng: Generator
-) -> list[Finding]:
+def density_ratios(subject: Subject[Comet], _: Step) -> list[Finding]:
     """Compare log f(z - t) with log f(z - t') for texts of the pool, the worst of several z."""
-    places = rng.integers(len(mechanism.pool), size=(2, pairs))
+    mechanism, rng = subject.mechanism, subject.rng
+    places = rng.integers(len(mechanism.pool), size=(2, subject.texts))
     places = places[:, places[0] != places[1]]
     texts, others = ([mechanism.pool.strings[place] for place in row] for row in places)
     one, two = (mechanism.encode(side).astype(np.float64) for side in (texts, others))
@@ -47,13 +50,34 @@ def density_ratios(
     points = [one + mechanism.noise(Draws([(rng, len(one))])) for _ in range(DRAWN)]
     points += [one - step * (two - one) for step in STEPS]
     best = np.max(
-        [mechanism.log_density(z - one) - mechanism.log_density(z - two) for z in points],
-        axis=0,
+        [mechanism.log_density(z - one) - mechanism.log_density(z - two) for z in points], axis=0
     )
-    return [
-        _ratio_finding(claim, texts, others, best, _distances(mechanism, claim, texts, others))
-        for claim in claims
-    ]
+    findings = []
+    for claim in subject.claims:
+        far = _distances(mechanism, claim, texts, others)
+        bounds = claim.epsilon * far
+        worst = int(np.argmax(best - bounds))
+        figures: Figures = {"pairs": len(texts), "points": len(texts) * len(points)}
+        figures["worst_excess"] = float((best - bounds)[worst])
+        verdict: Verdict = "NOT REFUTED"
+        sentence, witness = (
+            f"at {figures['points']:,} points for {len(texts)} pairs of strings no log-ratio of "
+            "densities exceeds its bound.",
+            None,
+        )
+        if best[worst] > bounds[worst] + ROUNDING * (1 + bounds[worst]):
+            verdict = "REFUTED"
+            sentence = (
+                "the density of the noisy point exceeds the bound for two strings of the pool."
+            )
+            output = "a noisy point beyond the first, or drawn around it"
+            ratio, bound = float(best[worst]), float(bounds[worst])
+            witness = Witness(texts[worst], others[worst], output, None, ratio, bound)
+        compared = Points(far, best, bounds)
+        findings.append(
+            Finding("density", claim.label, verdict, sentence, witness, figures, compared)
+        )
+    return findings
 
 
 def _distances(mechanism: Comet, claim: Claim, texts: list[str], others: list[str]) -> Float64Array:
@@ -61,46 +85,19 @@ def _distances(mechanism: Comet, claim: Claim, texts: list[str], others: list[st
     return mechanism.distances(texts, others) if claim.is_metric else np.ones(len(texts))
 
 
-def _ratio_finding(
-    claim: Claim, texts: list[str], others: list[str], best: Float64Array, far: Float64Array
-) -> Finding:
-    bounds = claim.epsilon * far
-    worst = int(np.argmax(best - bounds))
-    figures: Figures = {
-        "pairs": len(texts),
-        "points": len(texts) * (DRAWN + len(STEPS)),
-        "worst_excess": float((best - bounds)[worst]),
-    }
-    points = Points(far, best, bounds)
-    if best[worst] > bounds[worst] + ROUNDING * (1 + bounds[worst]):
-        witness = Witness(
-            texts[worst],
-            others[worst],
-            "a noisy point beyond the first, or drawn around it",
-            None,
-            float(best[worst]),
-            float(bounds[worst]),
-        )
-        sentence = "the density of the noisy point exceeds the bound for two strings of the pool."
-        return Finding("density", claim.label, "REFUTED", sentence, witness, figures, points)
-    sentence = (
-        f"at {figures['points']:,} points for {len(texts)} pairs of strings no log-ratio of "
-        "densities exceeds its bound."
-    )
-    return Finding("density", claim.label, "NOT REFUTED", sentence, None, figures, points)
-
-
-def draws_follow_density(mechanism: Comet, draws: int, rng: Generator) -> Finding:
+def draws_follow_density(subject: Subject[Comet], _: Step) -> list[Finding]:
     """Whether what is added to vectors has the density that is stated for it."""
+    mechanism = subject.mechanism
     vectors = mechanism.encode(mechanism.pool.strings[:1])
-    noise = mechanism.noise(Draws([(rng, draws)]))
+    noise = mechanism.noise(Draws([(subject.rng, subject.draws // IN_FULL_SPACE)]))
     moved = mechanism.perturb(vectors, noise[None]).astype(np.float64) - vectors
-    return fit_of_density(mechanism.log_density, moved, rng)
+    return fit_of_density(mechanism.log_density, moved, subject.rng)
 
 
-def effect_of_epsilon(mechanism: Comet, rng: Generator) -> Finding:
+def effect_of_epsilon(subject: Subject[Comet], _: Step) -> list[Finding]:
     """At a small epsilon a text must come out as another string more often than at a large one."""
-    name, text = "effect of epsilon", _random_text(mechanism, rng)
+    name, mechanism, rng = "effect of epsilon", subject.mechanism, subject.rng
+    text = _random_text(mechanism, rng)
     low, high = (
         _sample(replace(mechanism, epsilon=epsilon), text, RELEASES, rng)
         for epsilon in LOW_AND_HIGH
@@ -122,22 +119,21 @@ def effect_of_epsilon(mechanism: Comet, rng: Generator) -> Finding:
     return structural(name, "REFUTED", sentence, figures)
 
 
-def released_strings(
-    mechanism: Comet, claims: list[Claim], draws: int, rng: Generator
-) -> list[Finding]:
+def released_strings(subject: Subject[Comet], _: Step) -> list[Finding]:
     """How often one string comes out for two texts: a pilot chooses it, fresh draws judge it."""
+    mechanism, rng, draws = subject.mechanism, subject.rng, subject.draws // IN_FULL_SPACE
     if len(mechanism.pool) < 2:
         return []
     places = rng.choice(len(mechanism.pool), size=2, replace=False)
     one, two = (mechanism.pool.strings[int(place)] for place in places)
     usual = int(np.bincount(_sample(mechanism, one, PILOT, rng)).argmax())
     hits = [int((_sample(mechanism, text, draws, rng) == usual).sum()) for text in (one, two)]
-    risk = RISK_OF_A_CHECK / (2 * max(1, len(claims)))
+    risk = RISK_OF_A_CHECK / (2 * max(1, len(subject.claims)))
     more, less = float(at_least(hits[0], draws, risk)), float(at_most(hits[1], draws, risk))
     ratio = float(np.log(more / less)) if more > 0 else 0.0
     visible = -float(np.log(at_most(0, draws, risk)))
     name, findings = "released strings", []
-    for claim in claims:
+    for claim in subject.claims:
         bound = claim.epsilon * float(_distances(mechanism, claim, [one], [two])[0])
         figures: Figures = {"draws": draws, "lower_bound": ratio, "bound": bound}
         if ratio > bound:
@@ -163,8 +159,9 @@ def _random_text(mechanism: Comet, rng: Generator) -> str:
     return mechanism.pool.strings[int(rng.integers(len(mechanism.pool)))]
 
 
-def batch_independence(mechanism: Comet, rng: Generator) -> Finding:
+def batch_independence(subject: Subject[Comet], _: Step) -> list[Finding]:
     """Equal texts of one batch must not agree more often than those of separate batches."""
+    mechanism, rng = subject.mechanism, subject.rng
     low = replace(mechanism, epsilon=min(mechanism.epsilon, LOW))
     text = _random_text(mechanism, rng)
 

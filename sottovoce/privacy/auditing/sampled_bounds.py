@@ -27,6 +27,9 @@ from sottovoce.privacy.auditing.findings import (
     Figures,
     Finding,
     Points,
+    Step,
+    Subject,
+    Verdict,
     Witness,
     claims,
 )
@@ -64,47 +67,43 @@ def on_plane(mechanism: Kind) -> Kind:
     return replace(mechanism, space=space, **shaped)
 
 
-def on_line_and_plane(
-    mechanism: NoiseMechanism, made: list[Claim], draws: int, rng: Generator
-) -> list[Finding]:
+def on_line_and_plane(subject: Subject[NoiseMechanism], _: Step) -> list[Finding]:
     """The claims of a noise rebuilt on the line and the plane: exactly in the plane, and by draws.
 
-    ``made`` are the claims it makes in its own space.
+    They are the claims that it makes there.
     """
     try:
-        line, plane = on_line(mechanism), on_plane(mechanism)
+        line, plane = on_line(subject.mechanism), on_plane(subject.mechanism)
     except UsageError:
         sentence = (
             "not looked at: with these parameters it needs more words than the fixtures have."
         )
-        return [Finding("fixtures", claim.label, "NOT REFUTED", sentence) for claim in made]
+        return [
+            Finding("fixtures", claim.label, "NOT REFUTED", sentence) for claim in subject.claims
+        ]
     middle = LINE // 2
     along = [(middle, middle - 1), (middle, middle + 2)]
     across = [(one, two) for one in range(plane.space.size) for two in range(one)]
-    return [
-        *in_the_plane(plane),
-        *(
-            sampled(rebuilt, claim, pairs, draws, rng, check=check, where=where)
-            for rebuilt, pairs, check, where in (
-                (line, along, "line, sampled", "on a line of words"),
-                (plane, across, "plane, sampled", "on six words of the plane"),
-            )
-            for claim in claims(rebuilt)
-        ),
-    ]
+    findings = in_the_plane(plane)
+    for rebuilt, pairs, check, where in (
+        (line, along, "line, sampled", "on a line of words"),
+        (plane, across, "plane, sampled", "on six words of the plane"),
+    ):
+        for claim in claims(rebuilt):
+            draws, rng = subject.draws, subject.rng
+            findings.append(sampled(rebuilt, claim, pairs, draws, rng, check=check, where=where))
+    return findings
 
 
-def on_close_pairs(
-    mechanism: WordMechanism, made: list[Claim], words: IntArray, draws: int, rng: Generator
-) -> list[Finding]:
+def on_close_pairs(subject: Subject[WordMechanism], _: Step) -> list[Finding]:
     """Draws in the mechanism's own space, where two words are close enough to see something."""
+    mechanism, words, draws, rng = subject.mechanism, subject.words, subject.few_draws, subject.rng
     near = close_words(mechanism.space, words, 1)[:, 0]
+    check, where = "close pairs, sampled", f"for close pairs of space {mechanism.space.name}"
     findings = []
-    for claim in made:
+    for claim in subject.claims:
         order = np.argsort(claim.distances(mechanism, words, near), kind="stable")[:CLOSE_PAIRS]
         pairs = [(int(words[place]), int(near[place])) for place in order]
-        where = f"for close pairs of space {mechanism.space.name}"
-        check = "close pairs, sampled"
         findings.append(sampled(mechanism, claim, pairs, draws, rng, check=check, where=where))
     return findings
 
@@ -147,19 +146,16 @@ def sampled(
         "resolution": limit,
     }
     points = Points(bounds / claim.epsilon, np.maximum(shown, 0.0), bounds)
-    if shown[worst] > bounds[worst]:
+    verdict: Verdict = "REFUTED" if shown[worst] > bounds[worst] else "NOT REFUTED"
+    witness = None
+    if verdict == "REFUTED":
         first, second = mechanism.space.words(np.array([words[worst], others[worst]]))
-        witness = Witness(
-            first,
-            second,
-            _named(mechanism, sets[worst]),
-            (float(low[worst]), float(high[worst])),
-            float(shown[worst]),
-            float(bounds[worst]),
-        )
+        chances = float(low[worst]), float(high[worst])
+        ratio, bound = float(shown[worst]), float(bounds[worst])
+        output = _named(mechanism, sets[worst])
+        witness = Witness(first, second, output, chances, ratio, bound)
         sentence = f"{draws:,} fresh draws a word {where} show a log-ratio above the bound."
-        return Finding(check, claim.label, "REFUTED", sentence, witness, figures, points)
-    if limit <= bounds.min():
+    elif limit <= bounds.min():
         sentence = (
             f"{where}, {draws:,} draws a word cannot show more than {limit:.3g} nats, and the "
             f"claim allows {bounds.min():.3g} or more: not refutable with so few draws."
@@ -170,7 +166,7 @@ def sampled(
             f"{figures['lower_bound']:.3g} where {figures['bound']:.3g} is allowed "
             f"({len(ordered)} ordered pairs; more than {limit:.3g} could not be seen)."
         )
-    return Finding(check, claim.label, "NOT REFUTED", sentence, None, figures, points)
+    return Finding(check, claim.label, verdict, sentence, witness, figures, points)
 
 
 def _counts(

@@ -11,12 +11,13 @@ from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.mechanisms.noise import NoiseMechanism
 from sottovoce.obfuscation import Obfuscator
-from sottovoce.privacy.auditing.exact import close_words
+from sottovoce.privacy.auditing.exact import close_words, law_of
 from sottovoce.privacy.auditing.findings import (
     RISK_OF_A_CHECK,
-    Claim,
     Figures,
     Finding,
+    Step,
+    Subject,
     Verdict,
     Witness,
     structural,
@@ -26,7 +27,7 @@ from sottovoce.privacy.word_samples import euclidean
 from sottovoce.randomness import Draws
 from sottovoce.statistics import at_least, at_most
 from sottovoce.text import TextPipeline
-from sottovoce.types import Float64Array, IntArray
+from sottovoce.types import IntArray
 
 NEAR = 60
 SHARES = np.array([0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98])
@@ -44,113 +45,89 @@ TEXTS = 64
 # The stated law.
 
 
-def law_checks(
-    mechanism: WordMechanism, claims: list[Claim], words: IntArray, draws: int, rng: Generator
-) -> list[Finding]:
-    """Everything about a stated law; nothing where there is none."""
-    law = mechanism.log_probabilities(words)
-    if law is None:
-        return []
-    return [
-        *_never_itself(mechanism, claims, words, law),
-        *_support(mechanism, claims, words, law),
-        _draws_follow_law(mechanism, words, law, draws, rng),
-        _underflow(law),
-    ]
-
-
-def _never_itself(
-    mechanism: WordMechanism, claims: list[Claim], words: IntArray, law: Float64Array
-) -> list[Finding]:
+def never_itself(subject: Subject[WordMechanism], _: Step) -> list[Finding]:
     """A word that others can come out as, but itself cannot, excludes every finite epsilon."""
-    name = "never itself"
-    unchanged = law[np.arange(len(words)), words]
-    silent = words[np.isneginf(unchanged) & np.isin(words, mechanism.space.output.ids)]
+    name, space, words = "never itself", subject.mechanism.space, subject.few_words
+    unchanged = law_of(subject.mechanism, words)[np.arange(len(words)), words]
+    silent = words[np.isneginf(unchanged) & np.isin(words, space.output.ids)]
     figures: Figures = {"words": len(words), "never": len(silent)}
     for word in silent:
-        others = close_words(mechanism.space, np.array([word]), NEAR)[0]
-        rows = mechanism.log_probabilities(others)
-        assert rows is not None  # noqa: S101 - only mechanisms with a law come here
-        best = int(np.argmax(rows[:, word]))
-        chance = float(np.exp(rows[best, word]))
-        if chance > 0:
+        others = close_words(space, np.array([word]), NEAR)[0]
+        chances = np.exp(law_of(subject.mechanism, others)[:, word])
+        best = int(np.argmax(chances))
+        if chances[best] > 0:
             sentence = (
                 f"{len(silent)} of {len(words)} words come out for others, never for themselves."
             )
             ids = np.array([others[best], word, word])
-            return _ruled_out(mechanism, name, claims, sentence, ids, chance, figures)
+            return _ruled_out(subject, name, sentence, ids, float(chances[best]), figures)
     sentence = f"each of {len(words)} words can come out as itself."
     if len(silent):
         sentence = (
             f"{len(silent)} of {len(words)} words never come out as themselves; nor do others."
         )
-    return [structural(name, "NOT REFUTED", sentence, figures)]
+    return structural(name, "NOT REFUTED", sentence, figures)
 
 
-def _support(
-    mechanism: WordMechanism, claims: list[Claim], words: IntArray, law: Float64Array
-) -> list[Finding]:
+def support(subject: Subject[WordMechanism], _: Step) -> list[Finding]:
     """An output that one word can have and another cannot excludes every finite epsilon."""
-    name, possible = "support", np.isfinite(law)
-    common = possible.all(axis=0)
-    torn = np.flatnonzero(possible.any(axis=0) & ~common)
+    name, words = "support", subject.few_words
+    law = law_of(subject.mechanism, words)
+    possible = np.isfinite(law)
+    of_some, of_all = possible.any(axis=0), possible.all(axis=0)
     figures: Figures = {
         "words": len(words),
-        "outputs_of_some": int(possible.any(axis=0).sum()),
-        "outputs_of_all": int(common.sum()),
+        "outputs_of_some": int(of_some.sum()),
+        "outputs_of_all": int(of_all.sum()),
     }
+    torn = np.flatnonzero(of_some & ~of_all)
     if not len(torn):
-        sentence = f"{len(words)} words all have the same {int(common.sum()):,} possible outputs."
-        return [structural(name, "NOT REFUTED", sentence, figures)]
+        sentence = f"{len(words)} words all have the same {int(of_all.sum()):,} possible outputs."
+        return structural(name, "NOT REFUTED", sentence, figures)
     sentence = "which outputs are possible depends on the input: an output rules inputs out."
-    if claims and all(claim.guarantee.notion == "group" for claim in claims):
+    if subject.claims and all(claim.guarantee.notion == "group" for claim in subject.claims):
         sentence += " The claim says so: the group is released."
-        return [structural(name, "CONSISTENT", sentence, figures)]
+        return structural(name, "CONSISTENT", sentence, figures)
     # The likeliest output that not every word has, and a word that lacks it.
-    place = np.unravel_index(np.argmax(law[:, torn]), (len(words), len(torn)))
-    one, output = int(place[0]), int(torn[place[1]])
-    other = int(np.flatnonzero(~possible[:, output])[0])
-    ids = np.array([words[one], words[other], output])
-    chance = float(np.exp(law[one, output]))
-    return _ruled_out(mechanism, name, claims, sentence, ids, chance, figures)
+    row, column = np.unravel_index(np.argmax(law[:, torn]), (len(words), len(torn)))
+    output = torn[column]
+    lacking = np.flatnonzero(~possible[:, output])[0]
+    ids = np.array([words[row], words[lacking], output])
+    return _ruled_out(subject, name, sentence, ids, float(np.exp(law[row, output])), figures)
 
 
 def _ruled_out(
-    mechanism: WordMechanism,
+    subject: Subject[WordMechanism],
     check: str,
-    claims: list[Claim],
     sentence: str,
     ids: IntArray,
     chance: float,
     figures: Figures,
 ) -> list[Finding]:
     """Two inputs and an output that the second cannot have refute all claims but group claims."""
-    refuted = [claim for claim in claims if claim.guarantee.notion != "group"]
-    if not refuted:
-        return [structural(check, "NO CLAIM", sentence, figures)]
-    first, second, output = mechanism.space.words(ids)
     findings = []
-    for claim in refuted:
-        bound = float(claim.bounds(mechanism, ids[:1], ids[1:2])[0])
-        witness = Witness(first, second, f"'{output}'", (chance, 0.0), np.inf, bound)
-        findings.append(Finding(check, claim.label, "REFUTED", sentence, witness, figures))
-    return findings
+    for claim in subject.claims:
+        if claim.guarantee.notion != "group":
+            bound = float(claim.bounds(subject.mechanism, ids[:1], ids[1:2])[0])
+            space = subject.mechanism.space
+            witness = Witness.of_words(space, ids, (chance, 0.0), np.inf, bound)
+            findings.append(Finding(check, claim.label, "REFUTED", sentence, witness, figures))
+    return findings or structural(check, "NO CLAIM", sentence, figures)
 
 
-def _draws_follow_law(
-    mechanism: WordMechanism, words: IntArray, law: Float64Array, draws: int, rng: Generator
-) -> Finding:
+def draws_follow_law(subject: Subject[WordMechanism], _: Step) -> list[Finding]:
     """Whether what is drawn has the stated law.
 
     For each word, outputs are put in the order of their probability; how many draws fall among
     the likeliest, up to several shares of the mass, must fit (exact binomial intervals).
     """
-    name = "draws follow the law"
-    drawn = mechanism.sample(words, draws, rng)
+    name, mechanism, words = "draws follow the law", subject.mechanism, subject.few_words
+    draws = subject.draws
+    drawn = mechanism.sample(words, draws, subject.rng)
     risk = RISK_OF_A_CHECK / (2 * len(words) * len(SHARES))
     figures: Figures = {"draws": draws, "words": len(words)}
-    for column, (word, row) in enumerate(zip(words, law, strict=True)):
-        counts = np.bincount(drawn[:, column], minlength=len(row))
+    for word, column, row in zip(words, drawn.T, law_of(mechanism, words), strict=True):
+        counts = np.bincount(column, minlength=len(row))
         if counts[np.isneginf(row)].any():
             sentence = "an output was drawn that the stated law excludes."
             return structural(name, "REFUTED", sentence, figures)
@@ -172,8 +149,9 @@ def _draws_follow_law(
     return structural(name, "NOT REFUTED", sentence, figures)
 
 
-def _underflow(law: Float64Array) -> Finding:
+def underflow(subject: Subject[WordMechanism], _: Step) -> list[Finding]:
     """How many possible outputs are too improbable for floating-point numbers."""
+    law = law_of(subject.mechanism, subject.few_words)
     possible = law[np.isfinite(law)]
     tiny = int((possible < np.log(SMALLEST_DRAW)).sum())
     lost = int((possible < SMALLEST_EXPONENT).sum())
@@ -182,39 +160,35 @@ def _underflow(law: Float64Array) -> Finding:
         f"{tiny:,} of {len(possible):,} possible outputs have a probability below 2^-53, of which "
         f"{lost:,} vanish in float64: bounds hold up to a delta of {delta:.1g}."
     )
-    figures: Figures = {
-        "outputs": len(possible),
-        "below_2^-53": tiny,
-        "vanishing": lost,
-        "delta": delta,
-    }
+    figures: Figures = {"outputs": len(possible), "below_2^-53": tiny}
+    figures |= {"vanishing": lost, "delta": delta}
     return structural("underflow", "NOT REFUTED", sentence, figures)
 
 
 # Draws.
 
 
-def returned_originals(
-    mechanism: WordMechanism, words: IntArray, draws: int, rng: Generator
-) -> list[Finding]:
+def returned_originals(subject: Subject[WordMechanism], _: Step) -> list[Finding]:
     """Whether words come back as they are more often than noise, or the stated law, explains."""
-    name, risk = "returned originals", RISK_OF_A_CHECK / 4
+    name, risk, rng = "returned originals", RISK_OF_A_CHECK / 4, subject.rng
+    words, draws = subject.few_words, subject.few_draws // 2
+    places = np.arange(draws) % len(words)
+    ids = words[places]
     excess: list[str] = []
     figures: Figures = {"draws": draws}
-    ids = words[np.arange(draws) % len(words)]
     for label, suffix, factor in (("", "", 1.0), (" at a tenth of epsilon", "_low", 0.1)):
-        tried = replace(mechanism, epsilon=mechanism.epsilon * factor)
+        tried = replace(subject.mechanism, epsilon=subject.mechanism.epsilon * factor)
         hits = int((tried.draw(ids, Draws([(rng, draws)])) == ids).sum())
-        law = tried.log_probabilities(words)
-        if law is not None:
-            unchanged = law[np.arange(len(words)), words]
-            expected = float(np.exp(unchanged)[np.arange(draws) % len(words)].mean())
-            limit = expected + ROUNDING
+        if tried.has_law:
+            unchanged = np.exp(law_of(tried, words)[np.arange(len(words)), words])
+            expected = float(unchanged[places].mean())
+            limit, explains = expected + ROUNDING, "law"
         elif isinstance(tried, NoiseMechanism):
-            # Without a law: what comes back if only the noisy point is looked at.
+            # What comes back if only the noisy point is looked at.
             again = Draws([(rng, draws)])
             settled = int((tried.settle(tried.perturb(ids, again), again) == ids).sum())
-            expected, limit = settled / draws, float(at_most(settled, draws, risk))
+            expected = settled / draws
+            limit, explains = float(at_most(settled, draws, risk)), "noise"
         else:
             return []
         figures[f"returned{suffix}"] = hits / draws
@@ -223,37 +197,35 @@ def returned_originals(
             excess.append(f"{hits / draws:.1%} of the words came back{label}, {expected:.1%} would")
     if excess:
         sentence = "; ".join(excess) + ": the mechanism returns originals."
-        return [structural(name, "REFUTED", sentence, figures)]
+        return structural(name, "REFUTED", sentence, figures)
     sentence = (
         f"{figures['returned']:.1%} of {draws:,} words came back as they were, as many as the "
-        f"{'noise' if law is None else 'law'} explains."
+        f"{explains} explains."
     )
-    return [structural(name, "NOT REFUTED", sentence, figures)]
+    return structural(name, "NOT REFUTED", sentence, figures)
 
 
-def effect_of_epsilon(
-    mechanism: WordMechanism, words: IntArray, draws: int, rng: Generator
-) -> Finding:
+def effect_of_epsilon(subject: Subject[WordMechanism], _: Step) -> list[Finding]:
     """The law at epsilon 1 and at 50 must differ, or epsilon means nothing."""
-    name = "effect of epsilon"
-    low, high = (replace(mechanism, epsilon=epsilon) for epsilon in LOW_AND_HIGH)
-    laws = low.log_probabilities(words), high.log_probabilities(words)
+    name, words, draws = "effect of epsilon", subject.few_words, subject.few_draws
+    low, high = (replace(subject.mechanism, epsilon=epsilon) for epsilon in LOW_AND_HIGH)
     verdict: Verdict
-    if laws[0] is not None and laws[1] is not None:
-        apart = float(np.abs(np.exp(laws[0]) - np.exp(laws[1])).sum(axis=1).max() / 2)
+    if low.has_law and high.has_law:
+        one, other = np.exp(law_of(low, words)), np.exp(law_of(high, words))
+        apart = float(np.abs(one - other).sum(axis=1).max() / 2)
         verdict, how = "CONSISTENT", "by the stated law"
     else:
         # Neighbours a fifth apart: at epsilon 1 a word gets lost among them, at 50 it does not.
         try:
-            near = on_line(replace(mechanism, epsilon=5.0)).space
+            near = on_line(replace(subject.mechanism, epsilon=5.0)).space
         except UsageError:
             sentence = "not looked at: it needs more words than the line of words has."
             return structural(name, "NOT REFUTED", sentence)
         middle = np.full(draws, near.size // 2)
-        hits = [
-            int((replace(tried, space=near).draw(middle, Draws([(rng, draws)])) == middle).sum())
-            for tried in (low, high)
-        ]
+        hits = []
+        for tried in (replace(low, space=near), replace(high, space=near)):
+            drawn = tried.draw(middle, Draws([(subject.rng, draws)]))
+            hits.append(int((drawn == middle).sum()))
         down, up = (bound(hits, draws, RISK_OF_A_CHECK / 4) for bound in (at_least, at_most))
         apart = float(max(0.0, down[1] - up[0], down[0] - up[1]))
         verdict, how = "NOT REFUTED", f"by {draws:,} draws on a line of words"
@@ -265,11 +237,11 @@ def effect_of_epsilon(
     return structural(name, verdict, sentence, figures)
 
 
-def batch_independence(mechanism: WordMechanism, words: IntArray, rng: Generator) -> Finding:
+def batch_independence(subject: Subject[WordMechanism], _: Step) -> list[Finding]:
     """Equal inputs in one batch must not agree more often than inputs of separate batches."""
-    name = "batch independence"
+    name, mechanism, rng = "batch independence", subject.mechanism, subject.rng
     low = replace(mechanism, epsilon=min(mechanism.epsilon, 1 / _typical_distance(mechanism, rng)))
-    word, total = int(words[0]), BATCHES * ROWS
+    word, total = int(subject.few_words[0]), BATCHES * ROWS
     # How often equal words agree: across batches, and together in one batch.
     batches = [_batch(low, word, rng) for _ in range(2 * BATCHES)]
     apart = sum(int((a == b).sum()) for a, b in zip(batches[::2], batches[1::2], strict=True))
@@ -281,7 +253,7 @@ def batch_independence(mechanism: WordMechanism, words: IntArray, rng: Generator
         points = low.perturb(np.full(ROWS, word), Draws([(rng, ROWS)]))
         if len(np.unique(points, axis=0)) < ROWS:
             return structural(name, "REFUTED", "one noise vector serves several words of a batch.")
-    text = plain_word(low, words)
+    text = plain_word(low, subject.few_words)
     if text is not None:
         seed = int(rng.integers(1 << 62))
         runs = Obfuscator(low, n=2, pipeline=TextPipeline(), rng=seed).obfuscate([text] * TEXTS)
