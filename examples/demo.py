@@ -10,10 +10,9 @@ from rich.table import Table
 import sottovoce
 from sottovoce.cli.search import show
 from sottovoce.collections import demo_log, load_collection
-from sottovoce.engines.bm25 import BM25
+from sottovoce.engines import BM25
 from sottovoce.evaluation import Quality, with_privacy, with_unrelated_queries, without_privacy
-from sottovoce.randomness import secure_generator
-from sottovoce.search.reranking import load_reranker
+from sottovoce.search import load_reranker
 
 QUERY = "treatment for skin cancer"
 N, DEPTH = 20, 10
@@ -46,9 +45,7 @@ def main() -> None:
         )
         label = f"cmp, epsilon {epsilon:g}, {release}"
         table.add_row(label, *figures(private), f"{sum(aloud) / len(aloud):.0%}")
-    unrelated = with_unrelated_queries(
-        collection, engine, reranker, demo_log(), N, DEPTH, secure_generator()
-    )
+    unrelated = with_unrelated_queries(collection, engine, reranker, demo_log(), N, DEPTH)
     table.add_row("unrelated queries", *figures(unrelated), "")
     console.print(
         f"\n[bold]What privacy costs[/bold]: the {len(collection.queries)} judged queries of the "

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.random import Generator
 
 from sottovoce.collections import Collection
 from sottovoce.engines.base import Hit, LocalEngine
 from sottovoce.errors import UsageError, need
 from sottovoce.evaluation.trec import Run
+from sottovoce.randomness import Randomness, as_generator
 from sottovoce.search.pooling import pool
 from sottovoce.search.private_search import PrivateSearch, SearchResult
 from sottovoce.search.reranking import Reranker, rerank
@@ -229,12 +229,12 @@ def with_unrelated_queries(
     others: Sequence[str],
     n: int,
     depth: int,
-    rng: Generator,
+    rng: Randomness = None,
 ) -> Quality:
     """What ``n`` random queries find instead: how much is owed to a small collection alone."""
-    run = {}
+    generator, run = as_generator(rng), {}
     for query_id, query in judged(collection).items():
-        sent = [others[place] for place in rng.choice(len(others), n, replace=False)]
+        sent = [others[place] for place in generator.choice(len(others), n, replace=False)]
         run[query_id] = _reranked(query, engine.search(sent, depth), engine, reranker)
     return _quality(run, collection)
 
