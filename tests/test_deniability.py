@@ -179,7 +179,7 @@ def test_a_sample_has_as_many_different_words_as_asked(small_space, count, seed)
 def test_a_sample_takes_frequent_and_rare_words_in_crowds_and_alone(small_space):
     ids = sample_words(small_space, 200)
     assert np.array_equal(ids, sample_words(small_space, 200))
-    assert not np.array_equal(ids, sample_words(small_space, 200, seed=1))
+    assert not np.array_equal(ids, sample_words(small_space, 200, rng=1))
     quarters = np.bincount(ids * 4 // small_space.size)
     assert quarters.tolist() == pytest.approx([50] * 4, abs=8)
     everyone = nearest_others(small_space, np.arange(small_space.size), [1])[1][:, 0]

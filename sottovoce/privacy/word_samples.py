@@ -31,23 +31,24 @@ NUMBERS_AT_ONCE = 1 << 22
 """Distances held at once by each thread: 32 MiB."""
 
 
-def sample_words(space: WordSpace, count: int = WORDS, seed: int = 0) -> IntArray:
+def sample_words(space: WordSpace, count: int = WORDS, rng: Randomness = 0) -> IntArray:
     """Ids of ``count`` words, ascending: all of them where the space has no more.
 
     Spaces list frequent words first, so a band of ids is a band of frequency. Of each band some
     words are drawn, ordered by the distance of their nearest neighbour, and every ``POOL``-th
-    is taken. Sample and seed are public: they say nothing of any text.
+    is taken. The sample is public, and the same each time unless another ``rng`` is given: it says
+    nothing of any text.
     """
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
         raise UsageError("a sample needs at least one word")
     if count >= space.size:
         return np.arange(space.size, dtype=np.int64)
-    rng = as_generator(seed)
+    chance = as_generator(rng)
     bands = round(np.sqrt(count))
     edges = np.arange(bands + 1) * space.size // bands
     shares = np.diff(edges * count // space.size)
     pools = [
-        start + np.sort(rng.choice(end - start, min(end - start, POOL * share), replace=False))
+        start + np.sort(chance.choice(end - start, min(end - start, POOL * share), replace=False))
         for start, end, share in zip(edges, edges[1:], shares, strict=False)
     ]
     nearest = nearest_others(space, np.concatenate(pools), [1])[1][:, 0]

@@ -32,6 +32,7 @@ from sottovoce.privacy.auditing.findings import (
     claims,
     guarantees,
 )
+from sottovoce.privacy.word_samples import sample_words
 from sottovoce.randomness import Randomness, as_generator, is_seeded
 from sottovoce.types import Progress
 
@@ -73,7 +74,7 @@ def audit(
     if isinstance(mechanism, WordMechanism):
         if mechanism.space.size < 2:
             raise UsageError("an audit needs a space of at least two words")
-        ids = exact.some_words(mechanism, words, generator)
+        ids = sample_words(mechanism.space, words, generator)
     subject = Subject(mechanism, claims(mechanism), ids, words, draws, quick, generator)
     checks = list(_checks(mechanism, subject.claims))
     findings: list[Finding] = []
@@ -138,7 +139,7 @@ def _exactly(subject: Subject[WordMechanism], step: Step) -> list[Finding]:
     for claim in subject.claims:
         finding: Finding | None = None
         if isinstance(mechanism, ExponentialMechanism):
-            few = exact.some_words(mechanism, QUICK_EXACT, subject.rng) if subject.quick else None
+            few = sample_words(mechanism.space, QUICK_EXACT, subject.rng) if subject.quick else None
             finding = all_pairs(mechanism, claim, step, few)
         elif isinstance(mechanism, BoxMechanism) and claim.guarantee.notion == "group":
             finding = exact.within_groups(mechanism, claim, step)

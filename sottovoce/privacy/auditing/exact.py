@@ -24,7 +24,7 @@ from sottovoce.privacy.auditing.findings import (
     Verdict,
     Witness,
 )
-from sottovoce.privacy.word_samples import euclidean, nearest_others
+from sottovoce.privacy.word_samples import euclidean, nearest_others, sample_words
 from sottovoce.spaces.space import WordSpace
 from sottovoce.types import BoolArray, Float64Array, IntArray
 
@@ -87,7 +87,7 @@ def pair_losses(
             parts.append(_losses(word, everything, row, law, sizes, epsilons))
             step((word + 1) / len(law))
         return Losses.joined(parts, complete=True)
-    inputs = some_words(mechanism, words, rng)
+    inputs = sample_words(mechanism.space, words, rng)
     for number, (word, partners) in enumerate(
         zip(inputs.tolist(), _partners(mechanism, inputs, rng), strict=True)
     ):
@@ -97,14 +97,6 @@ def pair_losses(
             parts.append(_losses(word, partners, row, rows, sizes, epsilons, backwards))
         step((number + 1) / len(inputs))
     return Losses.joined(parts, complete=False)
-
-
-def some_words(mechanism: WordMechanism, count: int, rng: Generator) -> IntArray:
-    """Words spread evenly over the space's order, which goes by frequency, and jittered."""
-    size = mechanism.space.size
-    count = min(count, size)
-    edges = np.linspace(0, size, count + 1).astype(np.int64)
-    return np.asarray(np.unique(rng.integers(edges[:-1], np.maximum(edges[1:], edges[:-1] + 1))))
 
 
 def close_words(space: WordSpace, words: IntArray, count: int) -> IntArray:
