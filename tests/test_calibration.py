@@ -212,7 +212,8 @@ def test_nats_are_those_of_the_guarantee(toy, small_space):
     assert nats(custext, np.array([0, 0]), np.array([partner, 3])).tolist() == [1, np.inf]
 
 
-def test_costs_are_measured_on_the_demo(default_space):
+def test_costs_are_measured_on_the_demo(default_space, monkeypatch):
+    monkeypatch.setattr("sottovoce.privacy.costs.SENT", 5)
     ids = sample_words(default_space, 10)
     loud, low = (
         measure_cost(

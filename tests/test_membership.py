@@ -54,7 +54,7 @@ def log(small_space):
 @pytest.fixture(scope="module")
 def report(log, small_space):
     cmp = [sottovoce.mechanism("cmp", space=small_space, epsilon=e) for e in (SMALL, MIDDLE, LARGE)]
-    return membership(log, cmp, members=25, min_queries=20, repeats=2, rng=7)
+    return membership(log, cmp, members=25, shadows=2, min_queries=20, repeats=2, rng=7)
 
 
 def outcome(report, epsilon, shadows):
