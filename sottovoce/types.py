@@ -1,4 +1,4 @@
-"""Types that the rooms share."""
+"""Types that the rooms share, and progress counted up."""
 
 from __future__ import annotations
 
@@ -19,3 +19,16 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 UNKNOWN = -1
 """The id of a word that a space does not know."""
+
+
+def count_up(progress: Progress | None, total: int) -> Callable[[int], None]:
+    """Tells ``progress`` of everything so far, given how much was done since the last call."""
+    done = 0
+
+    def count(more: int) -> None:
+        nonlocal done
+        done += more
+        if progress is not None:
+            progress(done, total)
+
+    return count

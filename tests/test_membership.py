@@ -40,7 +40,7 @@ from sottovoce.privacy.membership_audit.shadow_models import (
     Numbering,
     features,
 )
-from sottovoce.privacy.membership_audit.users import Sides, draw_split
+from sottovoce.privacy.membership_audit.users import Sides, draw_sides
 
 SMALL, LARGE = 0.01, 1000.0
 MIDDLE = 2.5
@@ -173,10 +173,11 @@ def test_the_figure_shows_both_auditors_the_clean_text_and_chance(report):
 
 @given(st.integers(2, 6), st.integers(1, 4), st.integers(0, 9), st.integers(0, 99))
 def test_target_and_shadows_share_no_user_and_members_are_no_others(members, shadows, more, seed):
-    split = draw_split(4 * members + more, members, shadows, np.random.default_rng(seed))
-    target = {*split.target.members, *split.target.others}
+    rng = np.random.default_rng(seed)
+    first, *rest = draw_sides(4 * members + more, members, shadows, rng)
+    target = {*first.members, *first.others}
     assert len(target) == 2 * members
-    for shadow in split.shadows:
+    for shadow in rest:
         own = {*shadow.members, *shadow.others}
         assert len(own) == 2 * members == 2 * len(shadow.members)
         assert not own & target

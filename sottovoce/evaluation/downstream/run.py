@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from sottovoce.encoders import Encoder
 from sottovoce.errors import UsageError
@@ -12,7 +12,7 @@ from sottovoce.evaluation.downstream.scores import Outcome, Score, summarize
 from sottovoce.evaluation.downstream.tasks import Classification, Ranking
 from sottovoce.mechanisms.base import Mechanism
 from sottovoce.spaces.space import WordSpace
-from sottovoce.types import Progress
+from sottovoce.types import Progress, count_up
 
 SEEDS = (0, 1, 2)
 
@@ -59,23 +59,10 @@ def evaluate(
         raise UsageError("give at least one seed, each of them once")
     regimes = experiment(task, models, test=test, encoder=encoder, space=space)
     distinct = list(dict.fromkeys(mechanisms))
-    count = _counter(progress, len(seeds) * len(distinct) * len(regimes.texts))
+    count = count_up(progress, len(seeds) * len(distinct) * len(regimes.texts))
     outcomes: list[Outcome] = []
     for seed in seeds:
         outcomes += regimes.clean(seed)
         for mechanism in distinct:
             outcomes += regimes.obfuscated(mechanism, seed, count)
     return summarize(outcomes)
-
-
-def _counter(progress: Progress | None, total: int) -> Callable[[int], None]:
-    """Tells progress of all texts so far, given how many were done since the last call."""
-    done = 0
-
-    def count(more: int) -> None:
-        nonlocal done
-        done += more
-        if progress is not None:
-            progress(done, total)
-
-    return count

@@ -119,17 +119,9 @@ class MembershipReport:
 
     def to_dict(self) -> dict[str, Any]:
         """For programs."""
-        return {
-            "users": self.users,
-            "members": self.members,
-            "shadows": self.shadows,
-            "repeats": self.repeats,
-            "variants": self.variants,
-            "release": self.release,
-            "seeded": self.seeded,
-            "outcomes": [outcome.to_dict() for outcome in self.outcomes],
-            "remarks": list(self.remarks),
-        }
+        fields = vars(self).copy()
+        outcomes = [outcome.to_dict() for outcome in fields.pop("outcomes")]
+        return {**fields, "outcomes": outcomes, "remarks": list(self.remarks)}
 
 
 def summarize(setting: Setting, repeats: Sequence[Scores]) -> Outcome:
@@ -143,11 +135,10 @@ def summarize(setting: Setting, repeats: Sequence[Scores]) -> Outcome:
     area = float(np.mean(areas))
     low, high = auc_interval(area, members, others)
     thresholds = [threshold_at(repeat.others, FALSE_ALARMS) for repeat in repeats]
-    found, alarms = (
-        float(np.mean([np.mean(side > t) for side, t in zip(sides, thresholds, strict=True)]))
-        for sides in ([r.members for r in repeats], [r.others for r in repeats])
-    )
-    at_least, at_most = clopper_pearson(found * members, members)
+    cut = list(zip(repeats, thresholds, strict=True))
+    tpr = float(np.mean([np.mean(repeat.members > threshold) for repeat, threshold in cut]))
+    fpr = float(np.mean([np.mean(repeat.others > threshold) for repeat, threshold in cut]))
+    at_least, at_most = clopper_pearson(tpr * members, members)
     recall = float(np.mean([np.mean(repeat.members > 0) for repeat in repeats]))
     rejected = float(np.mean([np.mean(repeat.others <= 0) for repeat in repeats]))
     return Outcome(
@@ -157,9 +148,9 @@ def summarize(setting: Setting, repeats: Sequence[Scores]) -> Outcome:
         risk=max(area, 1 - area),
         risk_interval=either_way(low, high),
         auc_of_repeats=tuple(areas),
-        tpr=found,
+        tpr=tpr,
         tpr_interval=(float(at_least), float(at_most)),
-        fpr=alarms,
+        fpr=fpr,
         accuracy=(recall + rejected) / 2,
         recall=recall,
     )

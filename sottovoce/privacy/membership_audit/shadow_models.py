@@ -10,7 +10,7 @@ What an auditor sees of a user is how well a text model predicts the user's own 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -27,16 +27,11 @@ from sottovoce.privacy.membership_audit.outcomes import (
     Setting,
     summarize,
 )
-from sottovoce.privacy.membership_audit.users import (
-    Split,
-    UserLog,
-    choose_users,
-    draw_split,
-)
+from sottovoce.privacy.membership_audit.users import Sides, UserLog, choose_users, draw_sides
 from sottovoce.randomness import as_generator, as_seed
 from sottovoce.text import tokenise
 from sottovoce.text.comparing import comparable
-from sottovoce.types import Float64Array, IntArray, Progress
+from sottovoce.types import Float64Array, IntArray, Progress, count_up
 
 RANK_BINS = 17
 """Ranks 1, 2-3, 4-7, ..., from 65,536; one more bin holds the words that the model never saw."""
@@ -69,12 +64,12 @@ def membership(
     users = choose_users(log, members, min_queries, max_queries)
     _sklearn()
     seeds = [None] * repeats if rng is None else as_seed(rng).spawn(repeats)
-    steps = _Steps(progress, repeats * (1 + len(mechanisms)) * (1 + shadows))
+    models = count_up(progress, repeats * (1 + len(mechanisms)) * (1 + shadows))
     by_setting: dict[Setting, list[Scores]] = {}
     for seed in seeds:
-        split = draw_split(len(users), members, shadows, as_generator(seed))
+        sides = draw_sides(len(users), members, shadows, as_generator(seed))
         obfuscators = [Obfuscator(made, n=n, release=release, rng=seed) for made in mechanisms]
-        for setting, scores in _Repeat(users, split, steps).audits(obfuscators):
+        for setting, scores in _Repeat(users, sides, models).audits(obfuscators):
             by_setting.setdefault(setting, []).append(scores)
     return MembershipReport(
         outcomes=tuple(summarize(setting, scores) for setting, scores in by_setting.items()),
@@ -88,23 +83,12 @@ def membership(
     )
 
 
-class _Steps:
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self._progress, self._total, self._done = progress, total, 0
-
-    def step(self) -> None:
-        self._done += 1
-        if self._progress is not None:
-            self._progress(self._done, self._total)
-
-
 class _Repeat:
     """One random split, and the audits made with it."""
 
-    def __init__(self, log: UserLog, split: Split, steps: _Steps) -> None:
-        self._log, self._split, self._steps = log, split, steps
+    def __init__(self, log: UserLog, sides: list[Sides], models: Callable[[int], None]) -> None:
+        self._log, self._sides, self._models = log, sides, models
         self._numbering = Numbering()
-        self._sides = (split.target, *split.shadows)
         users = np.unique(np.concatenate([np.r_[s.members, s.others] for s in self._sides]))
         self._originals = {int(u): self._numbering.tokens(log.queries[u]) for u in users}
 
@@ -137,11 +121,11 @@ class _Repeat:
             users = np.concatenate([sides.members, sides.others])
             asked = [self._originals[int(user)] for user in users]
             answers.append(features(NGramModel(np.concatenate(texts)), asked))
-            self._steps.step()
+            self._models(1)
         return answers
 
     def _scores(self, auditor: _Auditor, target: Float64Array) -> Scores:
-        scores, sides = auditor.scores(target), self._split.target
+        scores, sides = auditor.scores(target), self._sides[0]
         return Scores(sides, scores[: len(sides.members)], scores[len(sides.members) :])
 
 

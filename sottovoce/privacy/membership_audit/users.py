@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from numpy.random import Generator
 
 from sottovoce.errors import UsageError
@@ -66,14 +67,8 @@ def _from_json(content: str) -> Iterator[tuple[str, str]]:
 
 
 def _from_table(content: str) -> Iterator[tuple[str, str]]:
-    table = CsvTable(
-        content,
-        "the log",
-        how=HOW,
-        quoting="put queries with commas in quotes",
-        tabs="\t" in content.split("\n", 1)[0],
-        fold_header=True,
-    )
+    tabs, quoting = "\t" in content.split("\n", 1)[0], "put queries with commas in quotes"
+    table = CsvTable(content, "the log", how=HOW, quoting=quoting, tabs=tabs, fold_header=True)
     user = next((name for name in USER_COLUMNS if name in table.header), USER_COLUMNS[0])
     table.require(user)
     table.require("query")
@@ -89,27 +84,15 @@ class Sides:
     others: IntArray
 
 
-@dataclass(frozen=True)
-class Split:
-    """The target and the shadow models' users. No user of the target is one of a shadow's."""
+def draw_sides(users: int, members: int, shadows: int, rng: Generator) -> list[Sides]:
+    """Split users at random: the sides of the target model, then those of each shadow model.
 
-    target: Sides
-    shadows: tuple[Sides, ...]
-
-
-def draw_split(users: int, members: int, shadows: int, rng: Generator) -> Split:
-    """Split users at random; shadows are drawn from all those who are not the target's.
-
-    Two shadow models may share users where there are not enough for all.
+    Shadows are drawn from all users who are not the target's; two of them may share users where
+    there are not enough for all.
     """
-    order = rng.permutation(users)
-    pool = order[2 * members :]
-    return Split(
-        target=_sides(order[: 2 * members], members),
-        shadows=tuple(
-            _sides(rng.permutation(pool)[: 2 * members], members) for _ in range(shadows)
-        ),
-    )
+    target, rest = np.split(rng.permutation(users), [2 * members])
+    drawn = [target, *(rng.permutation(rest)[: 2 * members] for _ in range(shadows))]
+    return [Sides(side[:members], side[members:]) for side in drawn]
 
 
 def choose_users(log: UserLog, members: int, fewest: int, most: int) -> UserLog:
@@ -144,7 +127,3 @@ def _advice(log: UserLog, users: int, needed: int, most: int) -> str:
         members = len(counts) // 4
         options.append(f"--members {members} --min-queries {counts[4 * members - 1]}")
     return "set " + " or ".join(options) if options else SMALLEST
-
-
-def _sides(users: IntArray, members: int) -> Sides:
-    return Sides(users[:members], users[members:])
