@@ -80,7 +80,7 @@ def measure_cost(measured: Deniability, rng: int | SeedSequence | None = None) -
     reachable = np.isfinite(distances[:, 0])
     collection, notes = load_collection("demo"), []
     similarity, answers = None, None
-    if _known(mechanism, collection) < KNOWN:
+    if _share_known(mechanism, collection) < KNOWN:
         notes.append(
             f"the space {mechanism.space.name} knows less than half of the words of the demo "
             "queries: meaning and answers were not measured"
@@ -123,7 +123,7 @@ def _same_group(mechanism: WordMechanism, words: IntArray, others: IntArray) -> 
     return np.array([law is not None and np.array_equal(*np.isfinite(law)) for law in laws], bool)
 
 
-def _known(mechanism: WordMechanism, collection: Collection) -> float:
+def _share_known(mechanism: WordMechanism, collection: Collection) -> float:
     """The share of the words of the demo queries that the space knows."""
     words = {
         comparable(token.surface)

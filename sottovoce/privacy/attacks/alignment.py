@@ -1,4 +1,4 @@
-"""Word positions of a release: what an attacker lines up, and how his guesses are judged."""
+"""Word positions of a release: what an attacker lines up, and how guesses are judged."""
 
 from __future__ import annotations
 

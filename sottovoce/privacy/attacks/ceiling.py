@@ -1,7 +1,7 @@
 """What seeing the noisy point itself would give: a ceiling for attacks on one point.
 
 A noise mechanism releases nothing but what follows from its noisy point z. Whoever saw z itself
-would do best to guess the word with the largest prior times density at z; he is right as often as
+would do best to guess the word with the largest prior times density at z, and is right as often as
 this counts. Averaged over words that are drawn from the prior, every attack on the release
 ``once`` stays below; over the words of a file, which are not, it is a guide and no bound.
 """

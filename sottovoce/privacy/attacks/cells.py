@@ -2,8 +2,8 @@
 
 So z lies in a cell: every one of the N words scores z.u - |u|^2 / 2 higher than every other word.
 Before looking, z is about Gaussian: a word of the space plus noise. Cut off by the cell it is still
-about Gaussian (``truncation.py``), and its mean is where the attacker believes z to be. He guesses
-the word with the largest prior times noise density there.
+about Gaussian (``truncation.py``), and its mean is where the attacker believes z to be. The
+guess is the word with the largest prior times noise density there.
 
 That N words score higher than all others is put as a threshold, unknown and about Gaussian too,
 that lies between: N half-spaces above and one below for each rival.

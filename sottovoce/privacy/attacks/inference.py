@@ -1,7 +1,7 @@
 """Query inference (QuIA): which query of a log was meant, judging by its variants.
 
-The attacker sees the N variants q'_1 … q'_N of one query and has a log Q that holds it. He encodes
-both with an encoder T of his own and sorts the log by
+The attacker sees the N variants q'_1 … q'_N of one query and has a log Q that holds it. They
+encode both with an encoder T of their own and sort the log by
 
     score(q) = cos(c, T(q)),   c = (T(q'_1) + … + T(q'_N)) / N.
 
@@ -105,7 +105,7 @@ class Inference:
 
     @cached_property
     def motivated(self) -> Risk:
-        """RR: the attacker goes down the list until he is right."""
+        """RR: the attacker goes down the list until they are right."""
         chance = float((1 / np.arange(1, self.log + 1)).mean())
         return self._averaged("RR", 1 / self.ranks, chance)
 
@@ -196,7 +196,7 @@ def infer(
     if len(missing) and not add_originals:
         raise UsageError(
             f"{len(missing)} of the {len(distinct)} originals are not in the log: no attacker "
-            "could find them there, so a risk of 0 would be a lie. Add them to what he searches "
+            "could find them there, so a risk of 0 would be a lie. Add them to what is searched "
             "(add_originals, --add-originals), as the paper does, or give a log that holds them"
         )
     beside = encoder.encode([distinct[at] for at in missing])
@@ -303,7 +303,7 @@ def _products(left: Float64Array, right: Float32Array) -> Float64Array:
 
 
 def attacker_encoders(engine: str | None = None, asked: str | None = None) -> list[Encoder]:
-    """The attacker's encoders: others than the engine's, which he does not run.
+    """The attacker's encoders: others than the engine's, which they do not run.
 
     The one asked for, else every one that is installed: which is the strongest depends on the
     mechanism (the light one against cmp, the strong one against wbb).

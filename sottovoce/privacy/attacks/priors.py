@@ -1,4 +1,4 @@
-"""What an attacker believes of a word before he looks: all alike, or frequent ones likelier."""
+"""What an attacker believes of a word before looking: all alike, or frequent ones likelier."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ HOW = (
 class Released:
     """One text and its variants. ``mechanism`` and ``release`` are what the file says, if it does.
 
-    ``text`` is what the attacker is after: he never sees it, it only decides whether he is right.
+    ``text`` is what the attacker is after: they never see it, it only decides if they are right.
     """
 
     id: str

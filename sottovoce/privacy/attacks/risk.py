@@ -124,8 +124,9 @@ def attack(
     counts
         How many variants the attacker sees, one number after the other; all of them in the end.
     log, encoders
-        The query log that the attacker searches, and what he compares with, one after the other: no
-        encoder is the strongest against every mechanism. Without a log there is no query inference.
+        The query log that the attacker searches, and what they compare with, one after the other:
+        no encoder is the strongest against every mechanism. Without a log there is no query
+        inference.
     prior
         What the attacker thinks of words beforehand: all alike, or as frequent as in the log.
     """

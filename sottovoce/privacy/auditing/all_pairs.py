@@ -135,12 +135,12 @@ def _compare(
 
     def of_block(block: IntArray) -> Summary:
         first = int(np.searchsorted(inputs, block[0]))
-        own = normalizers[first : first + len(block), None]
+        rows = normalizers[first : first + len(block), None]
         kept = Summary()
         for start, far in Distances(mechanism.space, inputs[first:]).tiles(block):
             rest = slice(first + start, first + start + far.shape[1])
             loss = mechanism.cost(far) * half
-            loss += np.abs(normalizers[rest] - own)
+            loss += np.abs(normalizers[rest] - rows)
             if start == 0:
                 loss[inputs[rest] <= block[:, None]] = -np.inf
             _keep(kept, claim, far, loss, block, inputs[rest])

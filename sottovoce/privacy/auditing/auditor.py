@@ -87,8 +87,8 @@ def audit(
         findings += check(subject, step)
         step(1.0)
     space = mechanism.metric_space and mechanism.metric_space[0]
-    said = guarantees(mechanism)
-    return Audit(mechanism.spec, space, said, tuple(findings), is_seeded(rng))
+    by_label = guarantees(mechanism)
+    return Audit(mechanism.spec, space, by_label, tuple(findings), is_seeded(rng))
 
 
 def _checks(mechanism: Mechanism, claims: list[Claim]) -> Iterator[Check]:

@@ -130,9 +130,9 @@ def sampled(
     sets = [_most_telling(pilot[i], pilot[j], few, risk) for i, j in zip(one, two, strict=True)]
     # ... and fresh draws bound its probabilities.
     fresh = _counts(mechanism, inputs, draws, rng)
-    chosen = list(zip(one, two, sets, strict=True))
-    low = at_least([fresh[i][outputs].sum() for i, _, outputs in chosen], draws, risk)
-    high = at_most([fresh[j][outputs].sum() for _, j, outputs in chosen], draws, risk)
+    tests = list(zip(one, two, sets, strict=True))
+    low = at_least([fresh[i][outputs].sum() for i, _, outputs in tests], draws, risk)
+    high = at_most([fresh[j][outputs].sum() for _, j, outputs in tests], draws, risk)
     with np.errstate(divide="ignore"):
         shown = np.log(low) - np.log(high)
     bounds = claim.bounds(mechanism, words, others)

@@ -31,8 +31,7 @@ def windows(tokens: IntArray, order: int = ORDER) -> IntArray:
         shifted = np.concatenate([np.full(back, BOUNDARY), tokens[:-back]])[: len(tokens)]
         ended = columns[-1] == BOUNDARY if back > 1 else np.zeros(len(tokens), dtype=bool)
         columns.append(np.where(ended, BOUNDARY, shifted))
-    found: IntArray = np.stack(columns[::-1], axis=1)[tokens != BOUNDARY]
-    return found
+    return np.asarray(np.stack(columns[::-1], axis=1)[tokens != BOUNDARY])
 
 
 @dataclass(frozen=True)
@@ -98,8 +97,8 @@ class NGramModel:
     def _local(self, asked: IntArray) -> IntArray:
         """Boundaries become 0, the words of the model 1, 2, ..., all others one number more."""
         places = np.searchsorted(self.words, asked)
-        found = self.words[np.minimum(places, len(self.words) - 1)] == asked
-        return np.where(asked == BOUNDARY, 0, np.where(found, places + 1, self._base - 1))
+        in_model = self.words[np.minimum(places, len(self.words) - 1)] == asked
+        return np.where(asked == BOUNDARY, 0, np.where(in_model, places + 1, self._base - 1))
 
     def _packed(self, local: IntArray, length: int) -> tuple[IntArray, IntArray]:
         """Contexts and n-grams of this length, as numbers."""
@@ -131,15 +130,15 @@ class NGramModel:
         )
 
     def _probabilities(self, local: IntArray, length: int) -> Float64Array:
-        found = np.full(len(local), 1 / (len(self.words) + 1))
+        chances = np.full(len(local), 1 / (len(self.words) + 1))
         for number, level in enumerate(self._levels[:length], start=1):
             contexts, grams = self._packed(local, number)
-            context, known = _find(level.contexts, contexts)
+            context, has_context = _find(level.contexts, contexts)
             gram, seen = _find(level.grams, grams)
             counts, types = np.where(seen, level.counts[gram], 0), level.types[context]
-            mixed = (counts + types * found) / (level.totals[context] + types)
-            found = np.where(known, mixed, found)
-        return found
+            mixed = (counts + types * chances) / (level.totals[context] + types)
+            chances = np.where(has_context, mixed, chances)
+        return chances
 
     def _above(self, local: IntArray, bounds: Float64Array, length: int) -> IntArray:
         """How many words are more likely than each bound, by n-grams of this length.
@@ -151,14 +150,14 @@ class NGramModel:
             everyone = len(self.words)
             return np.where(bounds * (1 + _TIE) < 1 / (everyone + 1), everyone, 0)
         level = self._levels[length - 1]
-        context, known = _find(level.contexts, self._packed(local, length)[0])
+        context, has_context = _find(level.contexts, self._packed(local, length)[0])
         left = level.types[context] / (level.totals[context] + level.types[context])
-        shorter = np.where(known, bounds / left, bounds)
-        own = level.higher.above(context, bounds) - level.lower.above(context, shorter)
-        return self._above(local, shorter, length - 1) + np.where(known, own, 0)
+        shorter = np.where(has_context, bounds / left, bounds)
+        more = level.higher.above(context, bounds) - level.lower.above(context, shorter)
+        return self._above(local, shorter, length - 1) + np.where(has_context, more, 0)
 
 
-def _find(ordered: IntArray, wanted: IntArray) -> tuple[IntArray, BoolArray]:
-    """The place of each number in a sorted list (some place where it is missing), and if found."""
-    places = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
-    return places, ordered[places] == wanted
+def _find(ordered: IntArray, numbers: IntArray) -> tuple[IntArray, BoolArray]:
+    """The place of each number in a sorted list (any place where it is missing), and if found."""
+    places = np.minimum(np.searchsorted(ordered, numbers), len(ordered) - 1)
+    return places, ordered[places] == numbers
