@@ -27,15 +27,16 @@ import numpy as np
 from sottovoce import load_space, mechanism
 from sottovoce.collections import demo_log, load_collection
 from sottovoce.evaluation import LabelledTexts, Score, read_task
-from sottovoce.evaluation.downstream import (
+from sottovoce.evaluation.downstream.data import chosen_rows, judged_questions
+from sottovoce.evaluation.downstream.run import experiment
+from sottovoce.evaluation.downstream.scores import (
+    BASELINES,
     Outcome,
     Setting,
-    experiment,
-    judged_questions,
+    downstream_figure,
     summarize,
+    without_epsilon,
 )
-from sottovoce.evaluation.downstream.data import chosen_rows
-from sottovoce.evaluation.downstream.scores import BASELINES, downstream_figure, without_epsilon
 from sottovoce.mechanisms import Mechanism
 from sottovoce.paths import cache_folder
 from sottovoce.plotting import save_figure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from sottovoce.evaluation.downstream import Candidates, LabelledTexts, Questions
+from sottovoce.evaluation.downstream.data import Candidates, LabelledTexts, Questions
 
 THINGS = ("film", "book", "hotel", "dinner", "garden", "concert", "journey", "lesson")
 GOOD = (

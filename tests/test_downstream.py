@@ -22,19 +22,15 @@ import sottovoce
 from sottovoce.cli import app
 from sottovoce.collections import demo_log, load_collection
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.evaluation.downstream import (
-    Candidates,
-    LabelledTexts,
+from sottovoce.evaluation import LabelledTexts, Questions, evaluate, read_task
+from sottovoce.evaluation.downstream.data import Candidates, judged_questions
+from sottovoce.evaluation.downstream.run import experiment
+from sottovoce.evaluation.downstream.scores import (
     Outcome,
-    Questions,
     Setting,
-    evaluate,
-    experiment,
-    judged_questions,
-    read_task,
+    downstream_figure,
     summarize,
 )
-from sottovoce.evaluation.downstream.scores import downstream_figure
 from sottovoce.evaluation.downstream.tasks import (
     average_precision,
     expected_average_precision,

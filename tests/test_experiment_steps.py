@@ -20,7 +20,7 @@ from sottovoce.collections import load_collection
 from sottovoce.encoders import load_encoder
 from sottovoce.engines.choose import choose_engine
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.evaluation.downstream import evaluate, read_task
+from sottovoce.evaluation import evaluate, read_task
 from sottovoce.evaluation.search_quality import with_more_depth, with_privacy, without_privacy
 from sottovoce.experiments.description import (
     Deniability,

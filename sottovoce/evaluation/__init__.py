@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from sottovoce.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from sottovoce.evaluation.downstream import LabelledTexts, Questions, Score, evaluate, read_task
+    from sottovoce.evaluation.downstream.data import LabelledTexts, Questions, read_task
+    from sottovoce.evaluation.downstream.run import evaluate
+    from sottovoce.evaluation.downstream.scores import Score
     from sottovoce.evaluation.search_quality import (
         Measured,
         Quality,
@@ -45,7 +47,9 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        ".downstream": "LabelledTexts, Questions, Score, evaluate, read_task",
+        ".downstream.data": "LabelledTexts, Questions, read_task",
+        ".downstream.run": "evaluate",
+        ".downstream.scores": "Score",
         ".search_quality": "Measured, Quality, depth_matched, effectiveness, no_privacy, "
         "pooled_recall, with_more_depth, with_privacy, with_unrelated_queries, without_privacy",
         ".trec": "read_run, write_run",
