@@ -30,6 +30,12 @@ def test_a_law_is_announced_where_there_is_one(small_space, name):
     assert made.has_law == (name not in NOISE)
 
 
+@pytest.mark.parametrize("name", names())
+def test_a_density_is_announced_where_there_is_one(name):
+    announced = kind(name).has_density
+    assert announced == hasattr(kind(name), "log_density") == hasattr(kind(name), "noise")
+
+
 @pytest.mark.parametrize("name", WORDS)
 def test_the_size_of_a_box_is_a_parameter_and_limits_what_is_released(small_space, name):
     made = mechanism(name, space=small_space)

@@ -55,6 +55,8 @@ class Mechanism(ABC):
     """Whether each word is replaced by itself; otherwise a text is replaced as a whole."""
     cuts_texts: ClassVar[bool] = True
     """Whether a text is cut into words, so that a ``TextPipeline`` has anything to decide."""
+    has_density: ClassVar[bool] = False
+    """Whether it moves a vector, of a word or a text, by ``noise`` that has a ``log_density``."""
 
     @property
     @abstractmethod
@@ -80,6 +82,11 @@ class Mechanism(ABC):
     def made_with(self) -> str | None:
         """A hash of what it works on: who attacks its releases needs the same."""
         return None
+
+    @property
+    def has_law(self) -> bool:
+        """Whether the probability of every output is known exactly."""
+        return False
 
     @property
     def shares_noise(self) -> bool:
@@ -231,7 +238,7 @@ class WordMechanism(Mechanism):
 
     @property
     def has_law(self) -> bool:
-        """Whether ``log_probabilities`` are known exactly."""
+        """Whether there are ``log_probabilities``."""
         return self.log_probabilities(np.zeros(1, dtype=np.int64)) is not None
 
     def distances(self, words: IntArray, others: IntArray) -> Float64Array:

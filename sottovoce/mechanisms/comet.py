@@ -63,6 +63,7 @@ class Comet(PoolMechanism):
     """
 
     paper: ClassVar[str] = PAPER
+    has_density: ClassVar[bool] = True
 
     epsilon: float = parameter(
         5.0, "the noise; the budget of a text and release is this times the root of the dimension"

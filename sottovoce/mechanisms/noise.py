@@ -33,6 +33,7 @@ class NoiseMechanism(WordMechanism):
     """
 
     supports_once: ClassVar[bool] = True
+    has_density: ClassVar[bool] = True
     releases_nearest: ClassVar[bool] = True
     """Whether the word nearest to the noisy point is the one released."""
 

@@ -9,9 +9,7 @@ import numpy as np
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import Mechanism, WordMechanism
 from sottovoce.mechanisms.boxes import BoxMechanism
-from sottovoce.mechanisms.comet import Comet
 from sottovoce.mechanisms.exponential import ExponentialMechanism
-from sottovoce.mechanisms.noise import NoiseMechanism
 from sottovoce.privacy.auditing import (
     exact,
     noise_checks,
@@ -95,10 +93,9 @@ def _checks(mechanism: Mechanism, claims: list[Claim]) -> Iterator[Check]:
     """The checks of a mechanism: of its claims, of its words or texts, of its pipeline."""
     if not claims:
         yield _nothing_claimed
-    if isinstance(mechanism, WordMechanism):
-        noisy = isinstance(mechanism, NoiseMechanism)
+    if mechanism.by_word:
         if claims:
-            if noisy:
+            if mechanism.has_density:
                 yield sampled_bounds.on_line_and_plane
                 yield noise_checks.density_ratios
             yield _exactly if mechanism.has_law else sampled_bounds.on_close_pairs
@@ -107,13 +104,13 @@ def _checks(mechanism: Mechanism, claims: list[Claim]) -> Iterator[Check]:
             yield word_checks.support
             yield word_checks.draws_follow_law
             yield word_checks.underflow
-        if noisy:
+        if mechanism.has_density:
             yield noise_checks.draws_follow_density
         yield word_checks.returned_originals
         yield word_checks.effect_of_epsilon
         yield word_checks.batch_independence
         yield pipeline_checks.no_memory
-    elif isinstance(mechanism, Comet):
+    elif mechanism.has_density:
         yield pool_checks.density_ratios
         yield pool_checks.draws_follow_density
         yield pool_checks.released_strings
