@@ -12,10 +12,13 @@ from typing import Annotated
 
 import typer
 
+from sottovoce.cli.options import EngineOptions, Space, grouped
 from sottovoce.errors import UsageError, need
 
 
+@grouped
 def serve(
+    searched: EngineOptions,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Where to listen; 0 for any free port.")
     ] = 8765,
@@ -31,23 +34,7 @@ def serve(
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in your browser.")
     ] = True,
-    collection: Annotated[
-        str, typer.Option("--collection", help="demo, a folder, or ir_datasets:ID.")
-    ] = "demo",
-    engine: Annotated[
-        str,
-        typer.Option(
-            help="bm25, tfidf, dense, http:FILE.toml, opensearch:URL/INDEX, postgres:DSN#TABLE."
-        ),
-    ] = "bm25",
-    rerank: Annotated[
-        str, typer.Option(help="auto, light, strong, bm25, none: what orders the answers here.")
-    ] = "auto",
-    depth: Annotated[
-        int | None,
-        typer.Option(min=1, help="Documents taken from each answer; 10 of demo, else 100."),
-    ] = None,
-    space: Annotated[str | None, typer.Option(help="Word space: a name or a folder.")] = None,
+    space: Space = None,
     log: Annotated[
         str,
         typer.Option(metavar="LOG|demo", help="Query log that an attacker is taken to have."),
@@ -80,10 +67,10 @@ def serve(
             host=host,
             port=listening.getsockname()[1],
             allowed_hosts=_names(host, allow_host),
-            collection=collection,
-            engine=engine,
-            reranker=rerank,
-            depth=depth,
+            collection=searched.collection,
+            engine=searched.engine,
+            reranker=searched.rerank,
+            depth=searched.depth,
             space=space,
             log=log,
             token=secrets.token_urlsafe(24) if token is None else _checked(token),
