@@ -56,8 +56,8 @@ def serve(
     """
     for package in ("fastapi", "uvicorn"):
         need(package, "app", "the local app needs an extra")
-    from sottovoce.app.running import bind, run
-    from sottovoce.app.service import create_app
+    from sottovoce.app.server import bind, run
+    from sottovoce.app.service import Service, create_app
     from sottovoce.app.settings import Settings
 
     listening = bind(host, port)
@@ -73,13 +73,17 @@ def serve(
             depth=searched.depth,
             space=space,
             log=log,
-            token=secrets.token_urlsafe(24) if token is None else _checked(token),
+            token=secrets.token_urlsafe(24) if token is None else _checked_token(token),
         )
-        app = create_app(settings)
-        service = app.state.service
-        service.bench.need()
-        opening = service.opening() if browser else None
-        run(app, settings, listening, lambda: _say(settings.address, host, opening))
+        service = Service(settings)
+        service.parts.load_named()
+        opening = service.opening_address() if browser else None
+        run(
+            create_app(service=service),
+            settings,
+            listening,
+            lambda: _announce(settings.address, host, opening),
+        )
     finally:
         listening.close()
     typer.echo("stopped", err=True)
@@ -88,13 +92,14 @@ def serve(
 
 
 def _names(host: str, allowed: list[str] | None) -> tuple[str, ...]:
-    """Names to answer to; that of the address itself among them, if it is one."""
-    everywhere = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
-    own = () if host in everywhere else (f"[{host}]" if ":" in host else host,)
-    return tuple(dict.fromkeys((*own, *(allowed or ()))))
+    """Names to answer to: those allowed, and the address itself unless it stands for all."""
+    names = list(allowed or ())
+    if host not in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
+        names.insert(0, f"[{host}]" if ":" in host else host)
+    return tuple(dict.fromkeys(names))
 
 
-def _checked(token: str) -> str:
+def _checked_token(token: str) -> str:
     if re.fullmatch(r"[A-Za-z0-9_-]{16,200}", token) is None:
         raise UsageError(
             "$SOTTOVOCE_TOKEN must have at least 16 letters, digits, - or _: it is all that keeps "
@@ -103,8 +108,8 @@ def _checked(token: str) -> str:
     return token
 
 
-def _say(address: str, host: str, opening: str | None) -> None:
-    """Tell where it is, and open the browser beside: some browsers keep who calls them."""
+def _announce(address: str, host: str, opening: str | None) -> None:
+    """Say where it is, and open the browser in a thread: some browsers return only when closed."""
     from sottovoce.app.settings import LOOPBACK
 
     typer.echo(f"sottovoce is at  {address}")
