@@ -125,12 +125,12 @@ def test_any_query_is_searched_or_refused(client: TestClient, query: str, voice:
 
 @FEW
 @given(st.lists(st.text(max_size=30), max_size=4), st.text(max_size=40))
-def test_any_texts_and_tables_are_sanitised_or_refused(
+def test_any_texts_and_tables_are_sanitized_or_refused(
     client: TestClient, texts: list[str], table: str
 ) -> None:
     told = client.post("/v1/sanitize", json={"texts": texts}).json()
     assert [row["original"] for row in told["rows"]] == texts
     for row in told["rows"]:
-        assert all(0 <= start < end <= len(row["sanitised"]) for start, end in row["changed"])
+        assert all(0 <= start < end <= len(row["sanitized"]) for start, end in row["changed"])
     answer = client.post("/v1/sanitize", json={"csv": f"text,b\n{table}", "column": "text"})
     assert answer.status_code in (200, 422)
