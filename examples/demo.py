@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 import sottovoce
+from sottovoce import defaults
 from sottovoce.cli.search import show
 from sottovoce.collections import demo_log, load_collection
 from sottovoce.engines.bm25 import BM25
@@ -21,7 +22,7 @@ from sottovoce.randomness import secure_generator
 from sottovoce.search.reranking import load_reranker
 
 QUERY = "treatment for skin cancer"
-N, DEPTH = 20, 10
+N, DEPTH = defaults.VARIANTS, defaults.DEMO_DEPTH
 SETTINGS = ((15.0, "once"), (12.5, "once"), (10.0, "once"), (5.0, "once"), (10.0, "independent"))
 
 
@@ -32,7 +33,7 @@ def main() -> None:
     engine, reranker = BM25(collection.documents), load_reranker("light")
     cmp = sottovoce.mechanism("cmp", space=sottovoce.load_space("default"), epsilon=10.0)
     search = sottovoce.PrivateSearch(
-        sottovoce.Obfuscator(cmp, n=N, release="once"), engine, reranker
+        sottovoce.Obfuscator(cmp, n=N, release="once"), engine, reranker, depth=DEPTH
     )
     show(search.search(QUERY), search, console)
 

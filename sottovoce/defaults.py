@@ -17,9 +17,9 @@ DEPTH = 100
 DEMO_DEPTH = 10
 """The same for the demo collection, which has only 718 documents.
 
-100 of each answer pool more than half of them, and then any queries will do: with 20 queries from
-``cmp`` at epsilon 10 a search finds an nDCG@10 of .64, with 20 unrelated ones .55. At 10 it is .53
-and .25, so that one can see what privacy costs.
+100 of each answer pool more than half of them, and then any queries will do: 20 queries from
+``cmp`` at epsilon 10 give an nDCG@10 of .64 (re-ranker light), 20 unrelated ones .55. With 10 it is
+.53 and .25, so that one can see what privacy costs.
 """
 
 
