@@ -77,7 +77,7 @@ def test_linkable_words_warn_and_a_key_file_makes_them_comparable(run, tmp_path)
     ("arguments", "code", "says"),
     [
         (["in.csv", "out.csv"], 2, "--column"),
-        (["in.csv", "out.csv", "--column", "melanoma"], 2, "no column"),
+        (["in.csv", "out.csv", "--column", "notes"], 2, "no column"),
         (["none.csv", "out.csv", "--column", "text"], 2, "no such input"),
         (["in.csv", "in.csv", "--column", "text"], 2, "overwrite the input"),
         (["in.csv", "out.csv", "--column", "text", "--key-file", "melanoma"], 2, "--linkable"),

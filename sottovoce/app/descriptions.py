@@ -277,8 +277,8 @@ def _risk(figures: Measured) -> dict[str, Figure | None]:
 
 def _baseline(summary: Summary) -> float | None:
     """What is found without privacy."""
-    found: float | None = (summary.get("baseline") or {}).get(MAIN)
-    return found
+    baseline: float | None = (summary.get("baseline") or {}).get(MAIN)
+    return baseline
 
 
 # The plane of risk and utility

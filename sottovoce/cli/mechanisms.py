@@ -21,7 +21,9 @@ def mechanisms(
     space: Space = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the mechanisms: parameters, guarantee, paper; some facts depend on the word space.
+    """Show the mechanisms: parameters, guarantee, paper.
+
+    Some facts depend on the word space.
 
     [bold]Examples[/bold]
 
