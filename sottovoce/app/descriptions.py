@@ -250,7 +250,6 @@ def _setting(
     obfuscator = protection.obfuscator
     mechanism = obfuscator.mechanism
     figures = measured.figures_of(parts, summary, protection)
-    releases = 1 if obfuscator.release == "once" else obfuscator.n
     epsilon = mechanism.guarantee.epsilon
     return {
         "mechanism": mechanism.name,
@@ -260,7 +259,7 @@ def _setting(
         "release": protection.release,
         "guarantee": _in_words(mechanism.guarantee),
         "account": account_of(mechanism, mechanism.guarantee)._asdict(),
-        "cost": None if epsilon is None else epsilon * releases,
+        "cost": None if epsilon is None else epsilon * obfuscator.releases,
         "warning": warning(mechanism),
         "point": measured.identity(figures) if figures else None,
         "risk": _risk(figures or {}),
