@@ -151,8 +151,8 @@ def _mechanism(
     built = build_word_mechanism(named, added, resources)
     if epsilon is not None and built.epsilon != float(epsilon):
         raise UsageError(
-            f"the file says another epsilon ({float(epsilon):g}) than -m ({built.epsilon:g}): attack "
-            "with the one that was used, or leave it out of -m"
+            f"the file says another epsilon ({float(epsilon):g}) than -m ({built.epsilon:g}): "
+            "attack with the one that was used, or leave it out of -m"
         )
     if _common(releases, "made_with") not in (None, built.made_with):
         raise UsageError(
