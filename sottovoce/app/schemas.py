@@ -24,7 +24,7 @@ Query = Annotated[
         min_length=1,
         max_length=LONGEST_QUERY,
         pattern=r"\S",
-        description="What you mean; it stays here.",
+        description="What to search for; it stays on this machine.",
     ),
 ]
 MechanismName = Annotated[

@@ -46,11 +46,11 @@ def attack(
     ] = None,
     mechanism: Annotated[
         str | None,
-        typer.Option("-m", "--mechanism", help="What made the releases; as the file says if not."),
+        typer.Option("-m", "--mechanism", help="What made the releases; else as the file says."),
     ] = None,
     release: Annotated[
         Release | None,
-        typer.Option(help="How they were released; as the file says if not given."),
+        typer.Option(help="How they were released; else as the file says."),
     ] = None,
     encoder: Annotated[
         str | None,
@@ -63,15 +63,19 @@ def attack(
         typer.Option(help="The engine's encoder, if it has one: the attacker takes another."),
     ] = None,
     add_originals: Annotated[
-        bool, typer.Option("--add-originals", help="Put originals that the log lacks beside it.")
+        bool, typer.Option("--add-originals", help="Add originals that the log lacks to it.")
     ] = False,
     prior: Annotated[
         Literal["uniform", "log"],
-        typer.Option(help="Words beforehand: all alike, or as frequent as in the log."),
+        typer.Option(help="What words are expected: all alike, or as often as in the log."),
     ] = "uniform",
     variants: Annotated[
         list[int] | None,
-        typer.Option("-n", "--variants", help="Variants the attacker sees; 1, 5, 20, 50."),
+        typer.Option(
+            "-n",
+            "--variants",
+            help="Variants that the attacker sees; 1, 5, 20 and 50 if not given.",
+        ),
     ] = None,
     seed: Seed = None,
     as_json: AsJson = False,

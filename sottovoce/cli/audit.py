@@ -43,7 +43,7 @@ def audit(
         int | None, typer.Option(help="Draws for each word where there is no exact law.")
     ] = None,
     words: Annotated[
-        int | None, typer.Option(help="Words looked at, where not all of them are.")
+        int | None, typer.Option(help="Words to compare, where not all are compared.")
     ] = None,
     seed: Seed = None,
     quick: Annotated[

@@ -77,9 +77,10 @@ def downstream(
     ] = None,
     figure: Annotated[Path | None, figure_option("Draw scores against epsilon.")] = None,
 ) -> None:
-    """Measure what models get right when texts are obfuscated: to learn from, to be asked, or both.
+    """Measure what models still get right when texts are obfuscated.
 
-    Texts with labels are classified; candidate answers of questions are ranked (MAP, MRR).
+    Obfuscated are the texts that a model learns from, those that it is tested on, or both. Texts
+    with labels are classified; candidate answers of questions are ranked (MAP, MRR).
 
     [bold]Examples[/bold]
 

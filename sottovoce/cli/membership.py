@@ -49,8 +49,9 @@ def membership(
 ) -> None:
     """Try to tell whose releases a text model learnt from.
 
-    Half of some users release their queries, and a text model learns from them. The auditor asks it
-    about the queries of all, and says who was in. FILE is CSV, TSV or JSON lines, or gzipped.
+    A text model learns from the obfuscated queries of half of the users. The auditor asks it about
+    the queries of all users, and guesses who was among that half. FILE is CSV, TSV or JSON lines,
+    and may be gzipped.
 
     [bold]Examples[/bold]
 

@@ -98,7 +98,7 @@ class ResourceOptions(SpaceOptions):
 
     corpus: Annotated[
         Path | None,
-        typer.Option(help="Documents of yours (JSON lines or text) that fea reads its words off."),
+        typer.Option(help="Your documents (JSON lines or text), from which fea takes its words."),
     ] = None
     pool: Annotated[
         str | None,
@@ -171,7 +171,7 @@ class SampleOptions:
 
     words: Annotated[
         str,
-        typer.Option(metavar="N|FILE", help="So many words of all kinds, or a file, one a line."),
+        typer.Option(metavar="N|FILE", help="How many words, or a file of words, one a line."),
     ] = "200"
     draws: Annotated[
         int, typer.Option(help="Draws for each word, where there is no exact law.")
@@ -194,7 +194,9 @@ class TextOptions:
 
     panel: ClassVar[str] = "Words"
 
-    unknown: Annotated[UnknownPolicy, typer.Option(help="Words the space lacks.")] = "uniform"
+    unknown: Annotated[
+        UnknownPolicy, typer.Option(help="What becomes of words that the space lacks.")
+    ] = "uniform"
     protect: Annotated[
         str | None,
         typer.Option(
@@ -205,7 +207,7 @@ class TextOptions:
     ] = None
     keep: Annotated[
         list[str] | None,
-        typer.Option(metavar="WORD|file:PATH", help="Release this word in clear."),
+        typer.Option(metavar="WORD|file:PATH", help="Release these words as they are."),
     ] = None
     drop_punctuation: Annotated[
         bool, typer.Option("--drop-punctuation", help="Leave punctuation out.")

@@ -38,7 +38,7 @@ def quipu(
         ),
     ] = None,
     samples: Annotated[int, typer.Option(help="Resamplings of the queries.")] = 2000,
-    seed: Annotated[int, typer.Option(help="Of the resampling; no privacy hangs on it.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the resampling; it protects nothing.")] = 0,
     as_json: AsJson = False,
     figure: Annotated[Path | None, figure_option("Draw risk against utility.")] = None,
 ) -> None:

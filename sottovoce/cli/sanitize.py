@@ -82,7 +82,7 @@ class MachineOptions:
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Of the cluster: Dask's scheduler or Spark's master; else one on this machine.",
+            help="Of the cluster: Dask's scheduler or Spark's master; else a new one here.",
         ),
     ] = None
 
@@ -112,10 +112,10 @@ def sanitize(
     linking: LinkingOptions,
     machines: MachineOptions,
     format: Annotated[
-        Format | None, typer.Option(help="Where the name of IN does not tell.")
+        Format | None, typer.Option(help="Format of IN, if its name does not show it.")
     ] = None,
     delimiter: Annotated[
-        str | None, typer.Option(metavar="SIGN", help="Between CSV fields, if not a comma.")
+        str | None, typer.Option(metavar="SIGN", help="What separates CSV fields, if not a comma.")
     ] = None,
     deny: Annotated[
         list[str] | None,
@@ -131,7 +131,7 @@ def sanitize(
         bool, typer.Option("--overwrite", help="Replace OUT, and forget a stopped run.")
     ] = False,
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the side report as JSON.")
+        Path | None, typer.Option(metavar="FILE", help="Also write the report to a file, as JSON.")
     ] = None,
     seed: Seed = None,
     as_json: AsJson = False,

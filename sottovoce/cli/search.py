@@ -41,7 +41,7 @@ class SearchOptions(EngineOptions):
     n: Annotated[int, typer.Option("-n", "--variants", help="Queries to send.")] = defaults.VARIANTS
     release: Annotated[
         SearchRelease | None,
-        typer.Option(help="How they are drawn; once if the mechanism can, else independent."),
+        typer.Option(help="How queries are drawn; once if the mechanism can, else independent."),
     ] = None
     pooling: Annotated[Pooling, typer.Option(help="How answers are put together.")] = "union"
     top: Annotated[int, typer.Option(help="Hits to show.")] = defaults.TOP
@@ -56,7 +56,7 @@ class SearchOptions(EngineOptions):
 @grouped
 def search(
     query: Annotated[
-        str, typer.Argument(metavar="QUERY|-", help="It stays here; - reads it from stdin.")
+        str, typer.Argument(metavar="QUERY|-", help="What to search for; - reads it from stdin.")
     ],
     how: SearchOptions,
     mechanism: MechanismOptions,

@@ -23,12 +23,12 @@ def serve(
         int, typer.Option(min=0, max=65535, help="Where to listen; 0 for any free port.")
     ] = 8765,
     host: Annotated[
-        str, typer.Option(help="Address to listen on. Others than this machine's are exposed!")
+        str, typer.Option(help="Address to listen on; any but 127.0.0.1 lets other machines in!")
     ] = "127.0.0.1",
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME[:PORT]", help="A further name by which browsers may address it."
+            metavar="NAME[:PORT]", help="A further name by which browsers may address the service."
         ),
     ] = None,
     browser: Annotated[
@@ -37,7 +37,7 @@ def serve(
     space: Space = None,
     log: Annotated[
         str,
-        typer.Option(metavar="LOG|demo", help="Query log that an attacker is taken to have."),
+        typer.Option(metavar="LOG|demo", help="Query log that the attacker is assumed to have."),
     ] = "demo",
 ) -> None:
     """Open the local app: search in a low voice, in the browser.

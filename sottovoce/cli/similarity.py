@@ -38,9 +38,12 @@ def similarity(
         typer.Option("-m", "--measure", help="jaccard, bleu, meteor, semantic; all if not given."),
     ] = None,
     encoder: Annotated[
-        str, typer.Option(help="Who judges meaning: auto, light, strong, a model, or none.")
+        str,
+        typer.Option(help="Encoder that compares meanings: auto, light, strong, a model, none."),
     ] = "auto",
-    keep_case: Annotated[bool, typer.Option("--keep-case", help="Tell Apple from apple.")] = False,
+    keep_case: Annotated[
+        bool, typer.Option("--keep-case", help="Upper and lower case are different.")
+    ] = False,
     as_json: AsJson = False,
     per_query: Annotated[
         bool, typer.Option("--per-query", help="With --json: each query's values, by its id.")

@@ -129,7 +129,7 @@ def info(
     name: Annotated[str, typer.Argument(help="A name, alias or folder.")] = "default",
     output_vocabulary: Annotated[
         list[str] | None,
-        typer.Option(help="Also size up: dictionary, language:CODE or file:PATH (repeatable)."),
+        typer.Option(help="Also count: dictionary, language:CODE or file:PATH; repeat it."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
