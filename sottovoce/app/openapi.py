@@ -1,7 +1,7 @@
 """The OpenAPI document, and the same as a plain page: no script, nothing from elsewhere.
 
-What answers hold is not written down a second time: it is taken from the types that they are made
-of: the TypedDicts of this package, and by :class:`Like` the library's results.
+What answers hold is not written down a second time. It is taken from the types that they are made
+of: the TypedDicts of this package, and by :class:`Like` the results of the library.
 """
 
 from __future__ import annotations
@@ -75,9 +75,11 @@ class Like:
 @cache
 def _model(like: Like) -> type[BaseModel]:
     """A model whose fields are those of a dataclass or named tuple."""
-    hints = get_type_hints(like.kind)
-    names = [name for name in _field_names(like.kind) if name not in like.without]
-    fields: dict[str, Any] = {name: (_json_type(hints[name]), ...) for name in names}
+    fields: dict[str, Any] = {
+        name: (_json_type(kind), ...)
+        for name, kind in get_type_hints(like.kind).items()
+        if name not in like.without
+    }
     fields |= {name: (kind, ...) for name, kind in like.more}
     return create_model(
         like.name or like.kind.__name__,
@@ -85,13 +87,6 @@ def _model(like: Like) -> type[BaseModel]:
         __doc__=like.meaning or (like.kind.__doc__ or "").partition("\n\n")[0],
         **fields,
     )
-
-
-def _field_names(kind: type[Any]) -> tuple[str, ...]:
-    names: tuple[str, ...] = (
-        tuple(kind.__dataclass_fields__) if is_dataclass(kind) else kind._fields
-    )
-    return names
 
 
 def _json_type(kind: Any) -> Any:
