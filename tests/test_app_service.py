@@ -252,6 +252,13 @@ def test_a_preview_is_good_for_its_own_query_and_settings_only(client):
     assert Ledger.open().spent()[0].nats == 5
 
 
+@pytest.mark.parametrize("query", ["cafe\u0301 near me", "\uf900 skin", "  skin  cancer "])
+def test_a_preview_is_found_again_by_its_query_however_that_is_written(client, query):
+    drawn = client.post("/v1/preview", json={"query": query, "n": 2}).json()
+    body = {"query": query, "n": 2, "top": 1, "preview": drawn["preview"]}
+    assert client.post("/v1/search", json=body).status_code == 200
+
+
 def test_previews_expire_and_are_bounded(client, monkeypatch):
     previews = client.app.state.service.previews
     monkeypatch.setattr(previews, "most", 2)

@@ -43,7 +43,7 @@ def draw_preview(parts: LoadedParts, previews: Previews, body: PreviewBody) -> d
     protection, ledger = parts.protection(body), Ledger.open()
     search = parts.private_search(protection, ledger)
     release = search.count(body.query)
-    preview = previews.keep(protection.key, release)
+    preview = previews.keep(body.query, protection.key, release)
     return {
         **release.result.to_dict(),
         "variants": list(release.variants),
