@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 import sottovoce
+from sottovoce import defaults
 from sottovoce.cli.search import show
 from sottovoce.collections import demo_log, load_collection
 from sottovoce.engines import BM25
@@ -15,7 +16,7 @@ from sottovoce.evaluation import Quality, with_privacy, with_unrelated_queries, 
 from sottovoce.search import load_reranker
 
 QUERY = "treatment for skin cancer"
-N, DEPTH = 20, 10
+N, DEPTH = defaults.VARIANTS, defaults.DEMO_DEPTH
 SETTINGS = ((15.0, "once"), (12.5, "once"), (10.0, "once"), (5.0, "once"), (10.0, "independent"))
 
 
@@ -26,7 +27,7 @@ def main() -> None:
     engine, reranker = BM25(collection.documents), load_reranker("light")
     cmp = sottovoce.mechanism("cmp", space=sottovoce.load_space("default"), epsilon=10.0)
     search = sottovoce.PrivateSearch(
-        sottovoce.Obfuscator(cmp, n=N, release="once"), engine, reranker
+        sottovoce.Obfuscator(cmp, n=N, release="once"), engine, reranker, depth=DEPTH
     )
     show(search.search(QUERY), search, console)
 

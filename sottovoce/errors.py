@@ -5,11 +5,16 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
 
 class SottovoceError(Exception):
     """Something failed; nothing was released. The message holds no original text."""
+
+    def with_message(self, message: str) -> Self:
+        """The same error with another message: where it happened, or what to do next, added."""
+        self.args = (message,)
+        return self
 
 
 class UsageError(SottovoceError, ValueError):

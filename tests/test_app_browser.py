@@ -66,7 +66,7 @@ def test_words_of_the_query_are_marked_among_what_left(page):
 
 def test_the_browser_asks_nobody_but_its_own_service(page, service):
     search(page)
-    page.click("#tab-sanitise")
+    page.click("#tab-sanitize")
     page.fill("#text", "a melanoma")
     page.click("#s-go")
     page.wait_for_selector("#s-rows td")
@@ -446,7 +446,7 @@ def test_markup_in_queries_and_hits_is_shown_as_text(page_outside):
     assert page.locator("#came b, #came img, #came script").count() == 0
     page.wait_for_selector("#history li")
     assert page.inner_text("#history button") == HOSTILE
-    page.click("#tab-sanitise")
+    page.click("#tab-sanitize")
     page.fill("#text", HOSTILE)
     page.click("#s-go")
     page.wait_for_selector("#s-rows td")
@@ -500,7 +500,7 @@ def test_a_page_that_is_left_keeps_nothing_of_what_was_typed(page, service):
     page.wait_for_selector("#history li")
     page.click("#preview")
     page.wait_for_selector("#send")
-    page.click("#tab-sanitise")
+    page.click("#tab-sanitize")
     page.fill("#text", "a melanoma")
     page.click("#s-go")
     page.wait_for_selector("#s-rows td")

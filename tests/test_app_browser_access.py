@@ -17,7 +17,7 @@ chrome, service, page = browser.chrome, browser.service, browser.page
 
 
 def test_pasted_text_comes_out_side_by_side_and_can_be_downloaded(page):
-    page.click("#tab-sanitise")
+    page.click("#tab-sanitize")
     page.fill("#text", "My doctor found a melanoma.\n\U0001f648 Call Anna, please.")
     page.fill("#s-epsilon", "1")
     page.click("#s-go")
@@ -40,7 +40,7 @@ def test_pasted_text_comes_out_side_by_side_and_can_be_downloaded(page):
 def test_one_column_of_a_csv_file_is_sanitised_and_the_rest_stays(page, tmp_path):
     file = tmp_path / "notes.csv"
     file.write_text('id;who;note\n1;Anna;"skin cancer; again"\n2;Ben;debt advice\n')
-    page.click("#tab-sanitise")
+    page.click("#tab-sanitize")
     page.set_input_files("#file", file)
     page.wait_for_selector("#column option", state="attached")
     assert page.locator("#column option").all_inner_texts() == ["id", "who", "note"]
@@ -66,7 +66,7 @@ def test_one_column_of_a_csv_file_is_sanitised_and_the_rest_stays(page, tmp_path
 
 
 def test_a_dropped_file_is_read_and_nothing_to_do_is_said(page):
-    page.click("#tab-sanitise")
+    page.click("#tab-sanitize")
     page.click("#s-go")
     assert "nothing to sanitise" in notice(page)
     page.evaluate(
@@ -84,7 +84,7 @@ def test_a_dropped_file_is_read_and_nothing_to_do_is_said(page):
 def test_a_file_that_is_no_utf8_is_refused_in_plain_words(page, tmp_path):
     file = tmp_path / "latin.csv"
     file.write_bytes("note\nMünchen\n".encode("latin-1"))
-    page.click("#tab-sanitise")
+    page.click("#tab-sanitize")
     page.set_input_files("#file", file)
     assert "cannot be read as UTF-8" in notice(page)
     assert page.locator("#column-field").is_hidden()
@@ -96,7 +96,7 @@ def test_a_file_that_is_no_utf8_is_refused_in_plain_words(page, tmp_path):
 
 
 def test_each_mechanism_begins_with_its_own_epsilon_and_says_what_is_wrong_with_it(page):
-    page.click("#tab-sanitise")
+    page.click("#tab-sanitize")
     page.fill("#text", "skin cancer")
     assert page.locator("#s-warning").is_hidden()
     for name, epsilon in (("cmp", "10"), ("santext", "2"), ("comet-cmp", "5")):
@@ -117,10 +117,10 @@ def test_a_stream_that_is_cut_short_is_said(page):
     page.route(
         "**/v1/sanitize",
         lambda route: route.fulfill(
-            content_type="application/x-ndjson", body='{"step": "sanitising", "done": 1}\n'
+            content_type="application/x-ndjson", body='{"step": "sanitizing", "done": 1}\n'
         ),
     )
-    page.click("#tab-sanitise")
+    page.click("#tab-sanitize")
     page.fill("#text", "skin cancer")
     page.click("#s-go")
     assert "stopped in the middle" in notice(page)
@@ -166,15 +166,15 @@ def test_everything_can_be_done_with_the_keyboard_alone(page):
     page.wait_for_selector("#history-wipe", state="visible")
     page.locator("#tab-search").focus()
     page.keyboard.press("ArrowRight")
-    assert focused(page) == "tab-sanitise"
-    assert page.locator("#sanitise").is_visible()
+    assert focused(page) == "tab-sanitize"
+    assert page.locator("#sanitize").is_visible()
     assert page.locator("#search").is_hidden()
     tab_to(page, "text")
     page.keyboard.type("a melanoma")
     tab_to(page, "s-go")
     page.keyboard.press("Enter")
     page.wait_for_selector("#s-rows tr")
-    page.locator("#tab-sanitise").focus()
+    page.locator("#tab-sanitize").focus()
     page.keyboard.press("End")
     assert page.locator("#mechanisms").is_visible()
     assert page.locator("#cards article").count() == 12
@@ -205,7 +205,7 @@ def test_a_phone_shows_one_column_that_nothing_sticks_out_of(chrome, service):
         for summary in page.locator("#search summary").all():
             summary.click()
         page.click("#tab-search")
-        for tab in ("search", "sanitise", "mechanisms"):
+        for tab in ("search", "sanitize", "mechanisms"):
             page.tap(f"#tab-{tab}")
             assert page.evaluate("document.documentElement.scrollWidth") == 375
             small = page.evaluate(
@@ -226,9 +226,9 @@ def test_contrast_names_ids_and_headings_are_right(chrome, service, scheme):
     with opened(chrome, service, color_scheme=scheme, reduced_motion="reduce") as page:
         search(page)
         page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
-        for tab in ("search", "sanitise", "mechanisms"):
+        for tab in ("search", "sanitize", "mechanisms"):
             page.click(f"#tab-{tab}")
-            if tab == "sanitise":
+            if tab == "sanitize":
                 page.fill("#text", "a melanoma")
                 page.click("#s-go")
                 page.wait_for_selector("#s-rows tr")
@@ -236,7 +236,7 @@ def test_contrast_names_ids_and_headings_are_right(chrome, service, scheme):
             contrasts = page.evaluate(CONTRASTS)
             assert len(contrasts) > 20
             assert [each for each in contrasts if each[0] < 4.5] == []
-        page.click("#tab-sanitise")
+        page.click("#tab-sanitize")
         page.click("#s-go")
         assert notice(page)
         assert [each for each in page.evaluate(CONTRASTS) if each[0] < 4.5] == []

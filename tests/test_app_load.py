@@ -20,7 +20,7 @@ pytest.importorskip("uvicorn")
 
 from starlette.testclient import TestClient
 
-from sottovoce.app.queueing import Lane
+from sottovoce.app.queues import WorkQueue
 from sottovoce.app.service import create_app
 from sottovoce.app.settings import Settings
 
@@ -76,11 +76,11 @@ def test_the_comparison_notices_a_wrong_answer(load, default_space):
     assert load.wrong(bodies, mixed) == 2
 
 
-def holding(lane: Lane) -> tuple[Event, list[Any]]:
-    """Keep all threads of a lane busy until the event is set."""
+def holding(threads: WorkQueue) -> tuple[Event, list[Any]]:
+    """Keep all threads of a queue busy until the event is set."""
     go = Event()
-    held = [lane.submit(go.wait) for _ in lane._threads]
-    until(lane._waiting.empty)
+    held = [threads.submit(go.wait) for _ in threads._threads]
+    until(threads._waiting.empty)
     return go, held
 
 
@@ -92,7 +92,7 @@ def until(condition: Callable[[], bool]) -> None:
 def test_a_full_queue_refuses_with_503_and_the_others_are_answered(default_space):
     with as_user() as client, ThreadPoolExecutor(5) as many:
         service = client.app.state.service  # type: ignore[attr-defined]
-        go, held = holding(service.quick)
+        go, held = holding(service.obfuscating)
         asked = [
             many.submit(client.post, "/v1/obfuscate", json={"text": "skin cancer", "seed": 1})
             for _ in range(5)
@@ -110,19 +110,21 @@ def test_a_full_queue_refuses_with_503_and_the_others_are_answered(default_space
     assert right[0].json()["variants"] == right[1].json()["variants"]
 
 
-def test_a_busy_search_lane_refuses_before_a_stream_begins_and_leaves_the_rest_alone(default_space):
+def test_a_full_search_queue_refuses_before_a_stream_begins_and_leaves_the_rest_be(
+    default_space,
+):
     with as_user() as client:
         service = client.app.state.service  # type: ignore[attr-defined]
-        service.slow = Lane("search", threads=1, waiting=1, timeout=60)
+        service.long_work = WorkQueue("search", threads=1, waiting=1, timeout=60)
         started, go = Event(), Event()
 
         def hold() -> None:
             started.set()
             go.wait(60)
 
-        service.slow.submit(hold)
+        service.long_work.submit(hold)
         started.wait(60)
-        service.slow.submit(hold)
+        service.long_work.submit(hold)
         for accept in ("application/json", "application/x-ndjson"):
             answer = client.post(
                 "/v1/search", json={"query": "skin cancer"}, headers={"Accept": accept}
@@ -137,8 +139,8 @@ def test_a_busy_search_lane_refuses_before_a_stream_begins_and_leaves_the_rest_a
 def test_work_that_takes_too_long_is_given_up_without_the_text(default_space, monkeypatch):
     with as_user() as client:
         service = client.app.state.service  # type: ignore[attr-defined]
-        go, held = holding(service.quick)
-        monkeypatch.setattr(service.quick, "timeout", 0.05)
+        go, held = holding(service.obfuscating)
+        monkeypatch.setattr(service.obfuscating, "timeout", 0.05)
         answer = client.post("/v1/obfuscate", json={"text": "skin cancer"})
         assert (answer.status_code, answer.json()["kind"]) == (504, "timeout")
         assert "skin" not in answer.text

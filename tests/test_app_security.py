@@ -27,7 +27,7 @@ pytest.importorskip("uvicorn")
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
-from sottovoce.app import running
+from sottovoce.app import server
 from sottovoce.app.security import BODY, Guard, TokenBucket
 from sottovoce.app.service import create_app
 from sottovoce.app.settings import Settings
@@ -294,7 +294,7 @@ def test_requests_from_elsewhere_do_not_use_up_the_rate():
 
 def test_the_browser_is_brought_to_the_page_once(client):
     service = client.app.state.service
-    opening = service.opening()
+    opening = service.opening_address()
     assert TOKEN not in opening
     path = opening.removeprefix("http://127.0.0.1:8765")
     paths = ("/open/guess", path, path)
@@ -305,13 +305,11 @@ def test_the_browser_is_brought_to_the_page_once(client):
 def test_a_connection_that_never_asks_is_closed(monkeypatch):
     import uvicorn
 
-    monkeypatch.setattr(running, "HEADER_SECONDS", 0.2)
-    listening = running.bind("127.0.0.1", 0)
+    monkeypatch.setattr(server, "HEADER_SECONDS", 0.2)
+    listening = server.bind("127.0.0.1", 0)
     port = listening.getsockname()[1]
-    config = uvicorn.Config(
-        quiet, http=running._patient_protocol(), log_config=None, lifespan="off"
-    )
-    server = uvicorn.Server(config)
+    config = uvicorn.Config(quiet, http=server._patient_protocol(), log_config=None, lifespan="off")
+    serves = uvicorn.Server(config)
 
     async def ask(data: bytes, then: bytes = b"") -> bytes:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -324,14 +322,14 @@ def test_a_connection_that_never_asks_is_closed(monkeypatch):
         return answer
 
     async def both() -> list[bytes]:
-        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        serving = asyncio.create_task(serves.serve(sockets=[listening]))
         whole = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
         kept = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
         answers = await asyncio.gather(
             *(ask(b"GET / HT"), ask(b""), ask(kept, b"GET / HT"), ask(kept + b"GET / HT", b"TP")),
             ask(whole),
         )
-        server.should_exit = True
+        serves.should_exit = True
         await serving
         return answers
 

@@ -13,20 +13,27 @@ from typing import Any
 
 import pytest
 
-from sottovoce import Obfuscator, mechanism
+from sottovoce import Obfuscator, defaults, mechanism
 from sottovoce.paths import cache_folder
 
 pytest.importorskip("fastapi")
 
 from starlette.testclient import TestClient
 
-from sottovoce.app import batching, measured
-from sottovoce.app.queueing import FullError, Lane
-from sottovoce.app.sanitising import changes
-from sottovoce.app.schemas import ObfuscateBody
+from sottovoce.app import measured, queues
+from sottovoce.app.queues import FullError, WorkQueue
+from sottovoce.app.sanitizing import changes
+from sottovoce.app.schemas import (
+    DEFAULT_VOICE,
+    VOICES,
+    ObfuscateBody,
+    ProtectionBody,
+    SearchBody,
+)
 from sottovoce.app.service import Service, create_app
-from sottovoce.app.settings import DEMO_DEPTH, Settings
-from sottovoce.app.voices import VARIANTS, VOICES
+from sottovoce.app.settings import Settings
+from sottovoce.cli.options import EngineOptions, MechanismOptions, ResourceOptions, TextOptions
+from sottovoce.cli.search import SearchOptions, _obfuscator, _prepare
 from sottovoce.collections import demo_log, load_collection
 from sottovoce.engines.base import EngineError
 from sottovoce.engines.bm25 import BM25
@@ -178,6 +185,34 @@ def test_search_answers_what_the_command_does_and_what_is_left(client):
     assert Ledger.open().spent()[0].nats == 10
 
 
+def test_a_search_without_any_settings_is_that_of_the_command_line(client):
+    typed = SearchOptions(rerank=SETTINGS.reranker, ledger=False)
+    obfuscator = _obfuscator(typed, MechanismOptions(), ResourceOptions(), TextOptions(), None)
+    command = _prepare(typed, obfuscator)
+    parts = client.app.state.service.parts
+    protection = parts.protection(ProtectionBody())
+    service = parts.private_search(protection, Ledger.open())
+    assert parts.protection(ProtectionBody(voice=DEFAULT_VOICE)).key == protection.key
+    assert protection.obfuscator == command.obfuscator
+    for what in ("depth", "pooling", "original", "remember"):
+        assert getattr(service, what) == getattr(command, what)
+    assert command.depth == defaults.DEMO_DEPTH
+    assert (service.engine.name, service.reranker.name) == ("bm25", command.reranker.name)
+    assert SearchBody(query="x").top == typed.top
+    assert Settings().engine == EngineOptions().engine
+    assert (Settings().collection, Settings().reranker) == (
+        typed.collection,
+        EngineOptions().rerank,
+    )
+
+
+@pytest.mark.parametrize(
+    ("collection", "remote", "depth"), [("demo", False, 10), ("demo", True, 100), ("a", False, 100)]
+)
+def test_few_documents_are_taken_of_the_small_demo_collection_alone(collection, remote, depth):
+    assert defaults.usual_depth(collection, remote=remote) == depth
+
+
 def test_a_stream_tells_each_step_and_ends_with_the_result(client):
     told = events(client, "/v1/search", {"query": QUERY, "measure": True, "n": 3})
     steps = [each["step"] for each in told]
@@ -215,6 +250,13 @@ def test_a_preview_is_good_for_its_own_query_and_settings_only(client):
     answer = client.post("/v1/search", json={"query": QUERY, "preview": "unknown"})
     assert (answer.status_code, answer.json()["kind"]) == (404, "preview")
     assert Ledger.open().spent()[0].nats == 5
+
+
+@pytest.mark.parametrize("query", ["cafe\u0301 near me", "\uf900 skin", "  skin  cancer "])
+def test_a_preview_is_found_again_by_its_query_however_that_is_written(client, query):
+    drawn = client.post("/v1/preview", json={"query": query, "n": 2}).json()
+    body = {"query": query, "n": 2, "top": 1, "preview": drawn["preview"]}
+    assert client.post("/v1/search", json=body).status_code == 200
 
 
 def test_previews_expire_and_are_bounded(client, monkeypatch):
@@ -256,7 +298,7 @@ def test_a_spent_budget_refuses_and_says_what_is_left(client):
 
 
 def test_an_engine_that_is_down_is_said_so_and_the_release_stays_counted(client, monkeypatch):
-    engine = client.app.state.service.bench.engine()
+    engine = client.app.state.service.parts.engine()
 
     def down(queries: Any, depth: int) -> Any:
         raise EngineError("the server does not answer")
@@ -271,13 +313,13 @@ def test_an_engine_that_is_down_is_said_so_and_the_release_stays_counted(client,
 
 
 def test_an_unforeseen_error_gives_its_kind_and_nothing_else(client, monkeypatch, capsys, caplog):
-    bench = client.app.state.service.bench
+    parts = client.app.state.service.parts
 
     def broken(*_: Any) -> Any:
         raise RuntimeError(f"while working on {QUERY}")
 
-    monkeypatch.setattr(bench, "choice", broken)
-    monkeypatch.setattr(bench, "mechanism", broken)
+    monkeypatch.setattr(parts, "protection", broken)
+    monkeypatch.setattr(parts, "mechanism", broken)
     for path, body in (
         ("search", {"query": QUERY}),
         ("preview", {"query": QUERY}),
@@ -341,11 +383,11 @@ def test_sanitized_texts_say_where_they_changed(client):
     assert told["report"]["seeded"] is True
     assert told["report"]["words"]["changed"] == sum(len(row["changed"]) for row in told["rows"])
     first = told["rows"][0]
-    assert first["sanitised"].endswith("!")
+    assert first["sanitized"].endswith("!")
     for (start, end), (was_start, was_end) in zip(
         first["changed"], first["changed_from"], strict=True
     ):
-        assert first["sanitised"][start:end] != first["original"][was_start:was_end]
+        assert first["sanitized"][start:end] != first["original"][was_start:was_end]
 
 
 def test_a_csv_file_keeps_everything_but_its_column(client):
@@ -362,9 +404,9 @@ def test_a_csv_file_keeps_everything_but_its_column(client):
     assert len(told["rows"]) == 2
 
 
-def test_sanitising_streams_its_progress(client):
+def test_sanitizing_streams_its_progress(client):
     told = events(client, "/v1/sanitize", {"texts": ["skin cancer"] * 600})
-    assert told[0] == {"step": "sanitising", "done": 256, "of": 600}
+    assert told[0] == {"step": "sanitizing", "done": 256, "of": 600}
     assert len(told[-1]["result"]["rows"]) == 600
 
 
@@ -373,7 +415,7 @@ def test_a_seed_gives_what_the_library_gives_however_the_rows_are_cut(client, de
     told = client.post("/v1/sanitize", json={"texts": texts, "seed": 4}).json()
     cmp = mechanism("cmp", space=default_space)
     whole, _ = Sanitizer(Obfuscator(cmp, rng=4), ("text",)).texts("text", texts, 0)
-    assert [row["sanitised"] for row in told["rows"]] == whole
+    assert [row["sanitized"] for row in told["rows"]] == whole
 
 
 @pytest.mark.parametrize(
@@ -437,11 +479,11 @@ def summary(client: TestClient, **changed: Any) -> dict[str, Any]:
         "lazy": {"value": 0.05, "low": 0.0, "high": 0.12, "queries": 64, "by": "light"},
         "words": {"value": 0.0625, "low": 0.03, "high": 0.1, "queries": 8, "by": "cell"},
     }
-    bench = client.app.state.service.bench  # type: ignore[attr-defined]
+    parts = client.app.state.service.parts  # type: ignore[attr-defined]
     return {
         "collection": "demo",
-        "fingerprint": bench.engine().fingerprint,
-        "log_sha256": bench.log_sha256(),
+        "fingerprint": parts.engine().fingerprint,
+        "log_sha256": parts.log_sha256(),
         "made": "2026-01-02T03:04:05+00:00",
         "queries": 65,
         "log": 524,
@@ -497,16 +539,16 @@ def test_voices_show_what_was_measured_of_exactly_their_setting(client, tmp_path
 def test_the_package_has_figures_of_every_voice():
     from sottovoce.experiments.contents import digest
 
-    assert measured.PACKAGED.exists(), "see sottovoce/app/packaging.py"
+    assert measured.PACKAGED.exists(), "see tools/measured_figures.py"
     engine, log = BM25(load_collection("demo").documents), QueryLog(demo_log())
     for reranker in ("light", "strong"):
-        place = (engine.fingerprint, "bm25", reranker, DEMO_DEPTH)
+        place = (engine.fingerprint, "bm25", reranker, defaults.DEMO_DEPTH)
         found = among(measured.packaged(), *place)
         assert found is not None, reranker
         assert found["log_sha256"] == digest(log.queries)
         assert found["baseline"][measured.MAIN] > 0
         for voice in VOICES:
-            wanted = (parse("cmp", epsilon=voice.epsilon), "once", VARIANTS)
+            wanted = (parse("cmp", epsilon=voice.epsilon), "once", defaults.VARIANTS)
             (own,) = (
                 each
                 for each in found["settings"]
@@ -621,6 +663,34 @@ def test_a_setting_without_a_promise_says_so(client):
     assert told["cost"] is None
 
 
+def test_the_document_has_every_field_of_an_answer(client):
+    """Answers may hold more than their schema says: here it says all."""
+    client.post("/v1/search", json={"query": QUERY, "n": 2})
+    document = client.get("/openapi.json").json()
+
+    def fields(method, path):
+        answer = document["paths"][path][method]["responses"]["200"]["content"]["application/json"]
+        name = answer["schema"]["$ref"].rsplit("/", 1)[-1]
+        return document["components"]["schemas"][name]["properties"]
+
+    for path, body in (
+        ("/v1/obfuscate", {"text": QUERY}),
+        ("/v1/preview", {"query": QUERY, "n": 2}),
+        ("/v1/search", {"query": QUERY, "n": 2}),
+        ("/v1/setting", {}),
+        ("/v1/risk", {"query": QUERY, "variants": ["football"]}),
+        ("/v1/sanitize", {"texts": [QUERY]}),
+    ):
+        assert set(client.post(path, json=body).json()) == set(fields("post", path)), path
+    for path in ("/health", "/v1/mechanisms", "/v1/voices", "/v1/plane", "/v1/ledger"):
+        assert set(client.get(path).json()) == set(fields("get", path)), path
+    told = client.get("/v1/ledger").json()
+    schemas = document["components"]["schemas"]
+    assert set(told["spent"][0]) == set(schemas["Spent"]["properties"])
+    assert set(told["records"][0]) == set(schemas["Record"]["properties"])
+    assert schemas["Ranked"]["properties"]["found_by"]["items"] == {"type": "integer"}
+
+
 def test_the_documentation_is_one_page_without_scripts(client):
     page = client.get("/docs").text
     assert "<script" not in page
@@ -657,8 +727,8 @@ def test_a_missing_space_is_said_with_what_to_run_and_heals(tmp_path, monkeypatc
 def test_while_it_loads_it_says_so_and_everything_else_answers(default_space, monkeypatch):
     service = Service(SETTINGS)
     go = Event()
-    load = service.bench.reranker._load
-    monkeypatch.setattr(service.bench.reranker, "_load", lambda: go.wait(30) and load())
+    load = service.parts.reranker._load
+    monkeypatch.setattr(service.parts.reranker, "_load", lambda: go.wait(30) and load())
     with as_user(create_app(SETTINGS, service)) as client:
         for method, path in (
             *(("GET", "/v1/voices"), ("GET", "/v1/plane"), ("GET", "/v1/mechanisms")),
@@ -676,8 +746,8 @@ def test_while_it_loads_it_says_so_and_everything_else_answers(default_space, mo
         assert client.get("/v1/voices").status_code == 200
 
 
-def test_a_full_lane_refuses_at_once_and_goes_on_later():
-    lane = Lane("work", threads=1, waiting=1, timeout=5)
+def test_a_full_queue_refuses_at_once_and_goes_on_later():
+    lane = WorkQueue("work", threads=1, waiting=1, timeout=5)
     started, go = Event(), Event()
 
     def wait() -> None:
@@ -699,7 +769,7 @@ def gathered(service: Any, bodies: list[Any]) -> list[Any]:
 
     async def ask() -> list[Any]:
         go = Event()
-        holding = [service.quick.submit(go.wait) for _ in service.quick._threads]
+        holding = [service.obfuscating.submit(go.wait) for _ in service.obfuscating._threads]
         waiting = [asyncio.create_task(service.batches.obfuscate(each)) for each in bodies]
         await asyncio.sleep(0.05)
         assert service.batches._count == len(bodies)
@@ -719,7 +789,7 @@ def test_requests_that_wait_together_get_what_each_would_have_got_alone(client, 
     bodies = [
         ObfuscateBody(text=text, mechanism=name, n=3, seed=seed) for seed, text in enumerate(TEXTS)
     ]
-    built = service.bench.mechanism(name, {})
+    built = service.parts.mechanism(name, {})
     for seed, (text, got) in enumerate(zip(TEXTS, gathered(service, bodies), strict=True)):
         (alone,) = Obfuscator(built, n=3, rng=seed).obfuscate([text])
         assert got == alone
@@ -737,7 +807,7 @@ def test_requests_that_differ_are_not_mixed(client):
     for other, result in zip(others[:-1], got, strict=False):
         body = ObfuscateBody(**{**plain, **other})
         settings = {**body.set} | ({} if body.epsilon is None else {"epsilon": body.epsilon})
-        built = service.bench.mechanism(body.mechanism, settings)
+        built = service.parts.mechanism(body.mechanism, settings)
         (alone,) = Obfuscator(built, n=body.n, release=body.release, rng=body.seed).obfuscate(
             [body.text]
         )
@@ -757,7 +827,7 @@ def test_long_texts_are_not_done_together(client, monkeypatch):
         return together(bodies)
 
     monkeypatch.setattr(service.batches, "_together", counted)
-    monkeypatch.setattr(batching, "CHARACTERS_TOGETHER", 100)
+    monkeypatch.setattr(queues, "CHARACTERS_TOGETHER", 100)
     texts = ["skin " * 5] * 6 + ["skin " * 50, "skin"]
     bodies = [ObfuscateBody(text=text, n=2, seed=1) for text in texts]
     assert [each.text for each in gathered(service, bodies)] == texts
@@ -766,18 +836,18 @@ def test_long_texts_are_not_done_together(client, monkeypatch):
 
 
 def test_more_characters_than_can_be_done_in_time_are_refused(client, monkeypatch):
-    monkeypatch.setattr(batching, "CHARACTERS_WAITING", 50)
+    monkeypatch.setattr(queues, "CHARACTERS_WAITING", 50)
     assert client.post("/v1/obfuscate", json={"text": "skin " * 10}).status_code == 200
     answer = client.post("/v1/obfuscate", json={"text": "skin " * 10, "n": 2})
     assert (answer.status_code, answer.json()["kind"]) == (503, "full")
     assert client.post("/v1/obfuscate", json={"text": "skin"}).status_code == 200
 
 
-def test_a_full_lane_refuses_all_that_wait_though_one_has_gone(client):
+def test_a_full_queue_refuses_all_that_wait_though_one_has_gone(client):
     """One of them was cancelled: the others are still told."""
-    lane = Lane("work", threads=0, waiting=1, timeout=5)
-    batches = batching.Batches(client.app.state.service.bench, lane, 10)
-    key = batching._key(ObfuscateBody(text="a"))
+    lane = WorkQueue("work", threads=0, waiting=1, timeout=5)
+    batches = queues.Batches(client.app.state.service.parts, lane, 10)
+    key = queues._key(ObfuscateBody(text="a"))
     futures = [batches._join(ObfuscateBody(text=text)) for text in "abc"]
     futures[0].cancel()
     with pytest.raises(FullError):
@@ -790,7 +860,7 @@ def test_a_full_lane_refuses_all_that_wait_though_one_has_gone(client):
 
 def test_a_preview_does_not_wait_behind_batches(client):
     service, go = client.app.state.service, Event()
-    holding = [service.quick.submit(go.wait) for _ in service.quick._threads]
+    holding = [service.obfuscating.submit(go.wait) for _ in service.obfuscating._threads]
     try:
         assert client.post("/v1/preview", json={"query": QUERY, "n": 2}).status_code == 200
     finally:

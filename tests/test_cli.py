@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from command_line import run_command
 
 from sottovoce.spaces.store import SpaceWriter
 
@@ -29,14 +30,21 @@ def home(tmp_path_factory):
 
 @pytest.fixture
 def run(home):
-    def call(*arguments, stdin=None, home=home):
+    def call(*arguments, stdin=b"", home=home):
+        return run_command(*arguments, stdin=stdin, home=home)
+
+    return call
+
+
+@pytest.fixture
+def start(home):
+    """The same in a process of its own, where that matters."""
+
+    def call(*arguments, stdin=b""):
         environment = {**os.environ, "SOTTOVOCE_HOME": str(home), "NO_COLOR": "1"}
+        command = [sys.executable, "-m", "sottovoce", *arguments]
         return subprocess.run(
-            [sys.executable, "-m", "sottovoce", *arguments],
-            input=stdin,
-            capture_output=True,
-            env=environment,
-            timeout=120,
+            command, input=stdin, capture_output=True, env=environment, timeout=120
         )
 
     return call
@@ -47,8 +55,8 @@ def lines(done):
     return done.stdout.decode().splitlines()
 
 
-def test_version_and_help(run):
-    assert lines(run("--version")) == ["sottovoce 0.1.0"]
+def test_version_and_help(run, start):
+    assert lines(start("--version")) == lines(run("--version")) == ["sottovoce 0.1.0"]
     shown = "\n".join(lines(run("--help")))
     assert all(command in shown for command in ("obfuscate", "mechanisms", "spaces"))
     assert "sottovoce obfuscate" in "\n".join(lines(run("obfuscate", "--help")))
@@ -119,10 +127,10 @@ def test_a_stream_gives_the_same_as_texts_at_once(run):
     assert streamed.stdout == at_once
 
 
-def test_workers_give_the_same_as_one_process(run):
+def test_workers_give_the_same_as_one_process(start):
     stdin = b"treatment for skin cancer\nskin\n" * 200
     outputs = [
-        run("obfuscate", "-", "--seed", "3", "--workers", count, stdin=stdin).stdout
+        start("obfuscate", "-", "--seed", "3", "--workers", count, stdin=stdin).stdout
         for count in "12"
     ]
     assert outputs[0] == outputs[1]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from command_line import as_text, run_command
 
 from sottovoce.spaces.store import SpaceWriter
 
@@ -23,18 +21,7 @@ def run(tmp_path_factory):
     ) as writer:
         writer.append(words, rng.standard_normal((len(words), 5)))
         writer.commit()
-
-    def call(*arguments):
-        environment = {**os.environ, "SOTTOVOCE_HOME": str(home), "NO_COLOR": "1", "COLUMNS": "99"}
-        return subprocess.run(
-            [sys.executable, "-m", "sottovoce", "audit", *arguments],
-            capture_output=True,
-            text=True,
-            env=environment,
-            timeout=120,
-        )
-
-    return call
+    return lambda *arguments: as_text(run_command("audit", *arguments, home=home, columns=99))
 
 
 def test_a_refuted_claim_is_a_result_with_a_witness(run):

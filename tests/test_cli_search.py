@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
+from command_line import as_text, run_command
 
 from sottovoce.spaces.sources import spaces_folder
 
@@ -22,15 +20,8 @@ def run(default_space, tmp_path):
     (home / "spaces").symlink_to(spaces_folder())
 
     def call(*arguments, command="search", stdin=""):
-        environment = {**os.environ, "SOTTOVOCE_HOME": str(home), "COLUMNS": "100"}
-        return subprocess.run(
-            [sys.executable, "-m", "sottovoce", command, *arguments],
-            capture_output=True,
-            text=True,
-            input=stdin,
-            env=environment,
-            timeout=120,
-            check=False,
+        return as_text(
+            run_command(command, *arguments, home=home, stdin=stdin.encode(), columns=100)
         )
 
     return call

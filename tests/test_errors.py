@@ -2,10 +2,12 @@
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
 from sottovoce.errors import SottovoceError, UsageError, did_you_mean, need
+from sottovoce.ledger import BudgetError, DamagedLedgerError
 
 
 def test_the_nearest_option_is_asked_for():
@@ -41,3 +43,12 @@ def test_a_missing_package_is_named_with_the_command_that_brings_it(
     assert str(caught.value) == message
     # Nothing was typed wrong: the command line ends with 1, the service answers 503.
     assert not isinstance(caught.value, UsageError)
+
+
+def test_an_error_gets_another_message_and_keeps_what_else_it_knows():
+    error = BudgetError("too much", cost=3.0, left=1.0)
+    told = error.with_message(f"file 2 of 3: {error}")
+    assert told is error
+    assert (str(told), told.cost, told.left) == ("file 2 of 3: too much", 3.0, 1.0)
+    damaged = DamagedLedgerError(Path("ledger"), "a record is missing")
+    assert str(damaged.with_message(f"row 4: {damaged}")).startswith("row 4: the ledger in ledger")

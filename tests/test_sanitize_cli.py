@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from command_line import as_text, run_command
 
 from sottovoce.spaces.store import SpaceWriter
 
@@ -31,14 +32,7 @@ def run(home, tmp_path):
     (tmp_path / "in.csv").write_bytes(ROWS)
 
     def call(*arguments):
-        return subprocess.run(
-            [sys.executable, "-m", "sottovoce", "sanitize", *arguments],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env={**os.environ, "SOTTOVOCE_HOME": str(home), "NO_COLOR": "1", "COLUMNS": "200"},
-            timeout=120,
-        )
+        return as_text(run_command("sanitize", *arguments, home=home, folder=tmp_path))
 
     return call
 
@@ -83,7 +77,7 @@ def test_linkable_words_warn_and_a_key_file_makes_them_comparable(run, tmp_path)
     ("arguments", "code", "says"),
     [
         (["in.csv", "out.csv"], 2, "--column"),
-        (["in.csv", "out.csv", "--column", "melanoma"], 2, "no column"),
+        (["in.csv", "out.csv", "--column", "notes"], 2, "no column"),
         (["none.csv", "out.csv", "--column", "text"], 2, "no such input"),
         (["in.csv", "in.csv", "--column", "text"], 2, "overwrite the input"),
         (["in.csv", "out.csv", "--column", "text", "--key-file", "melanoma"], 2, "--linkable"),

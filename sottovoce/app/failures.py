@@ -1,4 +1,4 @@
-"""Failures as answers: a status, one sentence, and never what was asked."""
+"""Failures as answers: a status and one sentence, which never holds what was sent."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse, Response
 
+from sottovoce.app import schemas
+from sottovoce.app.loaded import LoadingError
 from sottovoce.app.previews import NoPreviewError, OtherPreviewError
-from sottovoce.app.queueing import FullError, TooLongError
-from sottovoce.app.state import LoadingError
+from sottovoce.app.queues import FullError, TooLongError
 from sottovoce.engines.base import EngineError
 from sottovoce.errors import SottovoceError, SpaceError, UsageError
 from sottovoce.ledger import BudgetError, LedgerError
@@ -56,8 +57,8 @@ def failure(error: Exception) -> tuple[int, dict[str, Any]]:
             if isinstance(error, BudgetError):
                 body |= {"cost": error.cost, "spent": error.spent, "left": error.left}
             return status, body
-    said = f"unexpected {type(error).__name__}; nothing is known to have been released"
-    return 500, {"error": said, "kind": "unexpected"}
+    sentence = f"unexpected {type(error).__name__}; nothing is known to have been released"
+    return 500, {"error": sentence, "kind": "unexpected"}
 
 
 def answer(error: Exception) -> Json:
@@ -67,29 +68,30 @@ def answer(error: Exception) -> Json:
     return Json(body, status, headers=None if later is None else {"Retry-After": str(later)})
 
 
+FIELDS = {
+    name
+    for body in vars(schemas).values()
+    if isinstance(body, type) and issubclass(body, schemas.Body)
+    for name in body.model_fields
+}
+"""The names of all fields that a request may have: these may be repeated."""
+
+
 def problems(error: RequestValidationError) -> str:
     """What is wrong with a body: fields of ours by name, and nothing that was typed."""
-    from sottovoce.app import schemas
-
-    known = {
-        name
-        for each in vars(schemas).values()
-        if isinstance(each, type) and issubclass(each, schemas.Body)
-        for name in each.model_fields
-    }
-    said = []
-    for each in error.errors():
-        field = next((str(part) for part in each["loc"][1:] if part in known), "")
-        if each["type"] == "extra_forbidden":
-            what = "there is a field that is not known here: leave it out"
-        elif each["type"] == "string_pattern_mismatch":
-            what = "give more than blanks"
-        elif each["type"] == "json_invalid":
-            what = "the body is not JSON"
+    sentences = []
+    for problem in error.errors():
+        field = next((str(part) for part in problem["loc"][1:] if part in FIELDS), "")
+        if problem["type"] == "extra_forbidden":
+            sentence = "there is a field that is not known here: leave it out"
+        elif problem["type"] == "string_pattern_mismatch":
+            sentence = "give more than blanks"
+        elif problem["type"] == "json_invalid":
+            sentence = "the body is not JSON"
         else:
-            what = str(each["msg"]).removeprefix("Value error, ")
-        said.append(f"{field}: {what}" if field else what)
-    return "; ".join(dict.fromkeys(said[:5])) or "the request cannot be read"
+            sentence = str(problem["msg"]).removeprefix("Value error, ")
+        sentences.append(f"{field}: {sentence}" if field else sentence)
+    return "; ".join(dict.fromkeys(sentences[:5])) or "the request cannot be read"
 
 
 def install(app: FastAPI) -> None:
@@ -103,8 +105,8 @@ def install(app: FastAPI) -> None:
 
     async def refused(_: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for it alone
-        said = WORDS.get(error.status_code, "the request cannot be read")
-        body = {"error": said, "kind": "usage"}
+        sentence = WORDS.get(error.status_code, "the request cannot be read")
+        body = {"error": sentence, "kind": "usage"}
         return Json(body, error.status_code, headers=dict(error.headers or {}))
 
     async def failed(_: Request, error: Exception) -> Response:

@@ -1,4 +1,4 @@
-"""What was searched for, on this machine alone: off by default, wiped when switched off."""
+"""The history of searches, on this machine alone: off by default, wiped when switched off."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import Any
+
+from typing_extensions import TypedDict
 
 from sottovoce.errors import SottovoceError
 from sottovoce.files import write_whole
 from sottovoce.paths import data_folder
 
 MOST = 500
+
+
+class HistoryState(TypedDict):
+    """Whether searches are written down, and which, newest first."""
+
+    on: bool
+    searches: list[dict[str, str]]
 
 
 class History:
@@ -27,6 +35,11 @@ class History:
         """Whether searches are written down."""
         return self.file.exists()
 
+    def state(self) -> HistoryState:
+        """What is written down."""
+        with self._lock:
+            return {"on": self.on, "searches": self._read()[::-1] if self.on else []}
+
     def switch(self, on: bool) -> None:
         """Begin to write searches down, or stop and forget them all."""
         with self._lock:
@@ -36,17 +49,12 @@ class History:
                 self._write([])
 
     def add(self, query: str, mechanism: str, release: str) -> None:
-        """Write a search down, if that is wanted."""
+        """Write a search down, if the history is on."""
         with self._lock:
             if self.on:
                 now = datetime.now(UTC).isoformat(timespec="seconds")
-                entry = {"time": now, "query": query, "mechanism": mechanism, "release": release}
-                self._write([*self._read(), entry][-MOST:])
-
-    def entries(self) -> list[dict[str, Any]]:
-        """The latest searches, newest first."""
-        with self._lock:
-            return self._read()[::-1] if self.on else []
+                search = {"time": now, "query": query, "mechanism": mechanism, "release": release}
+                self._write([*self._read(), search][-MOST:])
 
     def wipe(self) -> None:
         """Forget all searches; the history stays on if it was."""
@@ -54,14 +62,14 @@ class History:
             if self.on:
                 self._write([])
 
-    def _read(self) -> list[dict[str, Any]]:
+    def _read(self) -> list[dict[str, str]]:
         try:
-            found: list[dict[str, Any]] = json.loads(self.file.read_bytes())["searches"]
+            searches: list[dict[str, str]] = json.loads(self.file.read_bytes())["searches"]
         except (OSError, ValueError, KeyError, TypeError):
             raise SottovoceError("the history cannot be read: wipe it") from None
-        return found
+        return searches
 
-    def _write(self, searches: list[dict[str, Any]]) -> None:
+    def _write(self, searches: list[dict[str, str]]) -> None:
         try:
             self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_whole(self.file, json.dumps({"searches": searches}).encode(), 0o600)

@@ -12,106 +12,116 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from sottovoce.app.state import Choice, Workbench
+from typing_extensions import TypedDict
+
+from sottovoce.app.loaded import LoadedParts, Protection
 from sottovoce.mechanisms.base import Mechanism
 from sottovoce.mechanisms.registry import parse
 
 PACKAGED = Path(__file__).with_name("measured.json")
 Summary: TypeAlias = dict[str, Any]
+"""What an experiment measured on one collection, engine, re-ranker and depth."""
 Measured: TypeAlias = dict[str, Any]
+"""What it measured of one setting: the setting, and its figures by name."""
 MAIN = "nDCG@10"
 DEFAULT = "default"
 
 
-def summary_of(bench: Workbench) -> Summary | None:
+class Figure(TypedDict):
+    """A measured share, its interval, of how many queries, and the attack or encoder it is of."""
+
+    value: float
+    low: float
+    high: float
+    queries: int
+
+
+def summary_of(parts: LoadedParts) -> Summary | None:
     """The summary of the last experiment with what this service searches with."""
-    engine, reranker = bench.engine(), bench.reranker()
+    engine, reranker = parts.engine(), parts.reranker()
     fingerprint = getattr(engine, "fingerprint", None)
     if fingerprint is None:
         return None  # A server's own documents: nobody here knows them.
     from sottovoce.experiments.summary import among, last_summary
 
-    place = (fingerprint, engine.name, reranker.name, bench.settings.documents)
-    found = last_summary(*place) or among(packaged(), *place)
-    return None if found is None else _for_log(found, bench.log_sha256())
+    place = (fingerprint, engine.name, reranker.name, parts.depth)
+    summary = last_summary(*place) or among(packaged(), *place)
+    return None if summary is None else _for_log(summary, parts.log_sha256())
 
 
 def _for_log(summary: Summary, sha256: str) -> Summary:
     """The summary without figures of another query log than the attacker is taken to have."""
     if summary["log_sha256"] == sha256:
         return summary
-    settings = [{**each, "lazy": None} for each in summary["settings"]]
+    settings = [{**figures, "lazy": None} for figures in summary["settings"]]
     return {**summary, "log": None, "settings": settings}
 
 
 @cache
 def packaged() -> tuple[Summary, ...]:
-    """Summaries that come with the package."""
-    if not PACKAGED.exists():
-        return ()
-    found = json.loads(PACKAGED.read_text("utf-8"))
-    return tuple(found) if isinstance(found, list) else (found,)
+    """Summaries that come with the package; ``tools/measured_figures.py`` writes them."""
+    return tuple(json.loads(PACKAGED.read_text("utf-8")))
 
 
-def measured(bench: Workbench, summary: Summary | None, choice: Choice) -> Measured | None:
+def figures_of(
+    parts: LoadedParts, summary: Summary | None, protection: Protection
+) -> Measured | None:
     """What was measured of exactly this setting, if it was."""
-    obfuscator = choice.obfuscator
-    wanted = parse(obfuscator.mechanism.spec)
-    for each in (summary or {}).get("settings", ()):
-        same = (each["release"], each["n"]) == (obfuscator.release, obfuscator.n)
+    obfuscator = protection.obfuscator
+    asked = parse(obfuscator.mechanism.spec)
+    for figures in (summary or {}).get("settings", ()):
         if (
-            same
-            and each["spec"] is not None
-            and parse(each["spec"]) == wanted
-            and _same_texts(each.get("texts") or {}, bench, obfuscator.mechanism)
+            (figures["release"], figures["n"]) == (obfuscator.release, obfuscator.n)
+            and figures["spec"] is not None
+            and parse(figures["spec"]) == asked
+            and _same_texts(figures.get("texts") or {}, parts, obfuscator.mechanism)
         ):
-            found: Measured = each
-            return found
+            measured: Measured = figures
+            return measured
     return None
 
 
-def _same_texts(texts: dict[str, Any], bench: Workbench, mechanism: Mechanism) -> bool:
+def _same_texts(texts: dict[str, Any], parts: LoadedParts, mechanism: Mechanism) -> bool:
     """Whether words were cut, protected and replaced as this service does it."""
-    spaces = {(texts.get("space") or DEFAULT), (bench.settings.space or DEFAULT)}
     return (
-        len(spaces) == 1
+        (texts.get("space") or DEFAULT) == (parts.settings.space or DEFAULT)
         and texts.get("output_vocabulary", "all") == "all"
         and texts.get("unknown", "uniform") == "uniform"
         and (texts.get("protect") or mechanism.protects) == mechanism.protects
     )
 
 
-def identity(found: Measured) -> str:
-    """What a measured setting is known by: its point in the plane, and whoever sits there."""
+def identity(figures: Measured) -> str:
+    """A stable id that links a measured setting to its point in the plane."""
     names = ("mechanism", "spec", "epsilon", "release", "n", "texts")
-    data = json.dumps([found.get(name) for name in names], sort_keys=True)
+    data = json.dumps([figures.get(name) for name in names], sort_keys=True)
     return hashlib.sha256(data.encode()).hexdigest()[:16]
 
 
 def origin(summary: Summary) -> dict[str, Any]:
     """Where figures come from, as data and in words."""
-    said = (
+    names = ("collection", "made", "queries", "log", "engine", "reranker", "baseline")
+    sentence = (
         f"Measured on {summary['made'][:10]} with {summary['queries']} queries of the collection "
         f"{summary['collection']} ({summary['engine']}, re-ranked by {summary['reranker']})."
     )
-    names = ("collection", "made", "queries", "log", "engine", "reranker", "baseline")
-    return {**{name: summary.get(name) for name in names}, "sentence": said}
+    return {**{name: summary.get(name) for name in names}, "sentence": sentence}
 
 
-def not_measured(bench: Workbench) -> str:
+def not_measured(parts: LoadedParts) -> str:
     """What to do where there are no figures."""
     return (
         "Not measured on this collection: run 'sottovoce experiment run FILE.toml' with this "
-        f"collection, the engine {bench.engine().name}, the re-ranker {bench.reranker().name} and "
-        f"depth {bench.settings.documents}."
+        f"collection, the engine {parts.engine().name}, the re-ranker {parts.reranker().name} and "
+        f"depth {parts.depth}."
     )
 
 
-def missing(bench: Workbench, found: Measured | None) -> str | None:
+def missing(parts: LoadedParts, figures: Measured | None) -> str | None:
     """What to do where a setting was not measured, or not all of it; None where it was."""
-    if found is None:
-        return not_measured(bench)
-    if found.get("lazy") is None:
+    if figures is None:
+        return not_measured(parts)
+    if figures.get("lazy") is None:
         return (
             "How often an attacker names your query was not measured with this query log: run "
             "'sottovoce experiment run FILE.toml' with it."
@@ -119,14 +129,14 @@ def missing(bench: Workbench, found: Measured | None) -> str | None:
     return None
 
 
-def sentences(found: Measured | None, summary: Summary | None) -> dict[str, str | None]:
+def sentences(figures: Measured | None, summary: Summary | None) -> dict[str, str | None]:
     """The figures in plain words: for whole queries, for words, for what is found."""
-    if found is None or summary is None:
+    if figures is None or summary is None:
         return {"query": None, "words": None, "utility": None}
     return {
-        "query": _query(found.get("lazy"), summary.get("log")),
-        "words": _words(found.get("words")),
-        "utility": _utility(found.get(MAIN), (summary.get("baseline") or {}).get(MAIN)),
+        "query": _query(figures.get("lazy"), summary.get("log")),
+        "words": _words(figures.get("words")),
+        "utility": _utility(figures.get(MAIN), (summary.get("baseline") or {}).get(MAIN)),
     }
 
 
@@ -148,13 +158,13 @@ def _words(words: Measured | None) -> str | None:
     )
 
 
-def _utility(value: Measured | None, baseline: float | None) -> str | None:
-    if not value or not baseline:
+def _utility(utility: Measured | None, baseline: float | None) -> str | None:
+    if not utility or not baseline:
         return None
-    share = value["value"] / baseline
-    tried = f"{MAIN}, {value['queries']} queries tried"
+    share = utility["value"] / baseline
+    tried = f"{MAIN}, {utility['queries']} queries tried"
     return f"You find {share:.0%} of what you would find without privacy ({tried})."
 
 
-def _range(measured: Measured) -> str:
-    return f"{100 * measured['low']:.0f}–{100 * measured['high']:.0f}"
+def _range(figure: Measured) -> str:
+    return f"{100 * figure['low']:.0f}–{100 * figure['high']:.0f}"

@@ -29,6 +29,8 @@ class Preview:
     """What was drawn and counted."""
 
     id: str
+    query: str
+    """As it was typed; the release has it in one Unicode form."""
     key: str
     """The settings it was drawn with."""
     release: CountedRelease
@@ -54,9 +56,10 @@ class Previews:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def keep(self, key: str, release: CountedRelease) -> Preview:
+    def keep(self, query: str, key: str, release: CountedRelease) -> Preview:
         """Keep a release that has been counted; its id is random."""
-        preview = Preview(secrets.token_urlsafe(18), key, release, self._clock() + self.lifetime)
+        id, expires = secrets.token_urlsafe(18), self._clock() + self.lifetime
+        preview = Preview(id, query, key, release, expires)
         with self._lock:
             self._forget_old()
             while len(self._kept) >= self.most:
@@ -71,7 +74,7 @@ class Previews:
             preview = self._kept.get(id)
         if preview is None:
             raise NoPreviewError("there is no such preview any more: draw the variants anew")
-        if preview.release.result.text != query or preview.key != key:
+        if (preview.query, preview.key) != (query, key):
             raise OtherPreviewError(
                 "this preview is of another query, or was drawn with other settings: nothing was "
                 "sent. Draw the variants anew"

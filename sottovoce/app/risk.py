@@ -5,41 +5,54 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sottovoce.app.state import Choice, Workbench
+from typing_extensions import TypedDict
+
+from sottovoce.app.loaded import LoadedParts, Protection
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.privacy import Released, RiskReport
 from sottovoce.privacy import attack as assess
 from sottovoce.privacy.attacks.recovery import strongest
 
 
+class Risk(TypedDict):
+    """What attacks on one query gave; ``words`` is null where no attack on words applies."""
+
+    query: dict[str, Any]
+    words: dict[str, Any] | None
+    sentence: str
+
+
 def risk_of(
-    bench: Workbench, choice: Choice, query: str, variants: Sequence[str]
-) -> dict[str, Any]:
+    parts: LoadedParts, protection: Protection, query: str, variants: Sequence[str]
+) -> Risk:
     """Attack these variants of a query with everything that applies."""
-    mechanism = choice.obfuscator.mechanism
+    mechanism = protection.obfuscator.mechanism
     report = assess(
         [Released("query", query, tuple(variants))],
         mechanism=mechanism if isinstance(mechanism, WordMechanism) else None,
-        whole_texts=not isinstance(mechanism, WordMechanism),
-        release=choice.obfuscator.release,
-        log=bench.log(),
-        encoders=bench.attackers(),
+        whole_texts=not mechanism.by_word,
+        release=protection.obfuscator.release,
+        log=parts.log(),
+        encoders=parts.attackers(),
         add_originals=True,
         counts=(len(variants),),
     )
-    ranked, words = _query(report), _words(report)
-    read = words["sentence"] if words else "No attack on single words applies: not measured."
-    return {"query": ranked, "words": words, "sentence": f"{ranked['sentence']} {read}"}
+    by_query, by_word = _query_risk(report), _word_risk(report)
+    on_words = (
+        by_word["sentence"] if by_word else "No attack on single words applies: not measured."
+    )
+    return {"query": by_query, "words": by_word, "sentence": f"{by_query['sentence']} {on_words}"}
 
 
-def _query(report: RiskReport) -> dict[str, Any]:
+def _query_risk(report: RiskReport) -> dict[str, Any]:
     """Query inference by the encoder that comes nearest."""
-    best = min((each for _, each in report.inferences), key=lambda each: each.queries[0].rank)
-    (found,) = best.queries
-    guesses = f"at guess {found.rank:g}" if found.rank > 1 else "at the first guess"
+    inferences = [inference for _, inference in report.inferences]
+    best = min(inferences, key=lambda inference: inference.queries[0].rank)
+    (inferred,) = best.queries
+    guesses = f"at guess {inferred.rank:g}" if inferred.rank > 1 else "at the first guess"
     return {
-        "rank": found.rank,
-        "ties": found.ties,
+        "rank": inferred.rank,
+        "ties": inferred.ties,
         "log": best.log,
         "in_log": not best.added,
         "by": best.encoder,
@@ -50,17 +63,17 @@ def _query(report: RiskReport) -> dict[str, Any]:
     }
 
 
-def _words(report: RiskReport) -> dict[str, Any] | None:
+def _word_risk(report: RiskReport) -> dict[str, Any] | None:
     """The attack that reads off most words; None where none applies."""
-    found = strongest(report.recoveries)
-    if found is None or not found.words:
+    recovery = strongest(report.recoveries)
+    if recovery is None or not recovery.words:
         return None
     return {
-        "recovered": found.words_right,
-        "of": found.words,
-        "by": found.attack,
+        "recovered": recovery.words_right,
+        "of": recovery.words,
+        "by": recovery.attack,
         "sentence": (
-            f"The strongest attack we know ({found.attack}) reads {found.words_right} of its "
-            f"{found.words} words off what was sent."
+            f"The strongest attack we know ({recovery.attack}) reads {recovery.words_right} of its "
+            f"{recovery.words} words off what was sent."
         ),
     }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from sottovoce.app.voices import Voice
-from sottovoce.choices import Release
+from sottovoce import defaults
+from sottovoce.choices import Release, SearchRelease
 from sottovoce.search.boundary import LONGEST_QUERY
 
 LONGEST_TEXT = 10_000
@@ -23,7 +24,7 @@ Query = Annotated[
         min_length=1,
         max_length=LONGEST_QUERY,
         pattern=r"\S",
-        description="What you mean; it stays here.",
+        description="What to search for; it stays on this machine.",
     ),
 ]
 MechanismName = Annotated[
@@ -39,7 +40,6 @@ Epsilon = Annotated[
     Field(ge=1e-4, le=1e5, allow_inf_nan=False, description="Budget for each word and release."),
 ]
 Variants = Annotated[int, Field(ge=1, le=MOST_VARIANTS, description="Variants of the text.")]
-SearchRelease = Literal["independent", "once", "remembered"]
 ParameterName = Annotated[str, Field(min_length=1, max_length=40)]
 ParameterValue = (
     bool | int | Annotated[float, Field(allow_inf_nan=False)] | Annotated[str, Field(max_length=60)]
@@ -48,10 +48,35 @@ Parameters = Annotated[
     dict[ParameterName, ParameterValue],
     Field(max_length=8, description="Further parameters of the mechanism, by name."),
 ]
+Seed = Annotated[int, Field(ge=0, lt=1 << 63)]
+SEED_HELP = "Reproducible draws, for experiments only: they protect nobody."
 Nats = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 PreviewId = Annotated[
     str, Field(min_length=1, max_length=64, description="As /v1/preview gave it.")
 ]
+
+
+VoiceId = Literal["whisper", "murmur", "speak-low", "normal-voice"]
+
+
+@dataclass(frozen=True)
+class Voice:
+    """A privacy setting in words: the usual mechanism and release, at this epsilon."""
+
+    id: VoiceId
+    name: str
+    epsilon: float
+    line: str
+
+
+VOICES = (
+    Voice("whisper", "whisper", 5.0, "Hides the subject, and finds the least."),
+    Voice("murmur", "murmur", 10.0, "Hides most words; what is found suffers."),
+    Voice("speak-low", "speak low", 12.5, "Lets more words through, and finds more."),
+    Voice("normal-voice", "normal voice", 15.0, "Says most words aloud, among others."),
+)
+DEFAULT_VOICE: VoiceId = "murmur"
+"""The same as a search on the command line without options; a test compares them."""
 
 
 class Body(BaseModel):
@@ -64,13 +89,11 @@ class ObfuscateBody(Body):
     """A text to obfuscate; nothing is sent anywhere."""
 
     text: Annotated[str, Field(max_length=LONGEST_TEXT)]
-    mechanism: MechanismName = "cmp"
+    mechanism: MechanismName = defaults.MECHANISM
     epsilon: Epsilon | None = None
     n: Variants = 1
     release: Release = "independent"
-    seed: Annotated[int, Field(ge=0, lt=1 << 63)] | None = Field(
-        None, description="Reproducible draws, for experiments only: they protect nobody."
-    )
+    seed: Seed | None = Field(None, description=SEED_HELP)
     set: Parameters = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -83,10 +106,10 @@ class ObfuscateBody(Body):
         return self
 
 
-class Chosen(Body):
+class ProtectionBody(Body):
     """How to protect a query: a voice, or all details; neither means the default voice."""
 
-    voice: Voice | None = None
+    voice: VoiceId | None = None
     mechanism: MechanismName | None = None
     epsilon: Epsilon | None = None
     n: Variants | None = None
@@ -96,30 +119,35 @@ class Chosen(Body):
     ] = None
     set: Parameters = Field(default_factory=dict)
 
+    @property
+    def has_details(self) -> bool:
+        """Whether anything is said besides a voice."""
+        details = (self.mechanism, self.epsilon, self.n, self.release)
+        return bool(self.set) or any(detail is not None for detail in details)
+
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
-        details = (self.mechanism, self.epsilon, self.n, self.release, self.set or None)
-        if self.voice is not None and any(each is not None for each in details):
+        if self.voice is not None and self.has_details:
             raise ValueError("a voice says everything: give either a voice or the details")
         return self
 
 
-class PreviewBody(Chosen):
+class PreviewBody(ProtectionBody):
     """Variants to look at before they are sent. They are counted now."""
 
     query: Query
 
 
-class SearchBody(Chosen):
+class SearchBody(ProtectionBody):
     """A search. With ``preview`` exactly those variants are sent, and not counted again."""
 
     query: Query
-    top: Annotated[int, Field(ge=1, le=100)] = 10
+    top: Annotated[int, Field(ge=1, le=100)] = defaults.TOP
     preview: PreviewId | None = None
     measure: bool = Field(False, description="Attack what was sent, too, as /v1/risk does.")
 
 
-class RiskBody(Chosen):
+class RiskBody(ProtectionBody):
     """Variants to attack: those given, or those of a preview."""
 
     query: Query
@@ -151,12 +179,10 @@ class SanitizeBody(Body):
     csv: Annotated[str, Field(max_length=LARGEST_TABLE)] | None = None
     column: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
-    mechanism: MechanismName = "cmp"
+    mechanism: MechanismName = defaults.MECHANISM
     epsilon: Epsilon | None = None
     set: Parameters = Field(default_factory=dict)
-    seed: Annotated[int, Field(ge=0, lt=1 << 63)] | None = Field(
-        None, description="Reproducible draws, for experiments only: they protect nobody."
-    )
+    seed: Seed | None = Field(None, description=SEED_HELP)
     originals: bool = Field(True, description="Give the original cells back, to show both.")
 
     @model_validator(mode="after")
@@ -179,3 +205,8 @@ class HistoryBody(Body):
     """Whether searches are written down on this machine; switching it off wipes them."""
 
     on: bool
+
+
+def given_parameters(body: ObfuscateBody | ProtectionBody | SanitizeBody) -> dict[str, Any]:
+    """What a body says of its mechanism, epsilon among it."""
+    return body.set if body.epsilon is None else {**body.set, "epsilon": body.epsilon}

@@ -5,56 +5,81 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from sottovoce.app.loaded import LoadedParts, Protection, account_of
+from sottovoce.app.openapi import Like
 from sottovoce.app.previews import Previews
 from sottovoce.app.risk import risk_of
 from sottovoce.app.schemas import PreviewBody, SearchBody
-from sottovoce.app.state import Choice, Workbench
 from sottovoce.app.streaming import Tell
+from sottovoce.choices import SearchRelease
 from sottovoce.errors import SottovoceError
-from sottovoce.ledger import Ledger, Promise
+from sottovoce.ledger import Ledger
 from sottovoce.obfuscation import Obfuscation
 from sottovoce.search import SearchResult, Step
 
+OBFUSCATED = Like(
+    Obfuscation, without=("counts",), meaning="The JSON line of ``sottovoce obfuscate``."
+)
+PREVIEWED = Like(
+    Obfuscation,
+    without=("counts",),
+    more=(
+        *(("release", SearchRelease), ("preview", str), ("expires_in", float)),
+        *(("left", float | None), ("recalled", bool), ("to", str)),
+    ),
+    name="Preview",
+    meaning="Variants that are counted and not sent yet; ``left`` is null without a budget.",
+)
+SEARCHED = Like(
+    SearchResult,
+    more=(("left", float | None), ("protected", bool)),
+    meaning="The JSON of ``sottovoce search``, and what is left of the budget. ``protected`` is "
+    "false where the query has no word that could be replaced.",
+)
 
-def draw_preview(bench: Workbench, previews: Previews, body: PreviewBody) -> dict[str, Any]:
+
+def draw_preview(parts: LoadedParts, previews: Previews, body: PreviewBody) -> dict[str, Any]:
     """Draw variants, count them, and keep them to be sent."""
-    choice, ledger = bench.choice(body), Ledger.open()
-    search = bench.search(choice, ledger)
+    protection, ledger = parts.protection(body), Ledger.open()
+    search = parts.private_search(protection, ledger)
     release = search.count(body.query)
-    preview = previews.keep(choice.key, release)
+    preview = previews.keep(body.query, protection.key, release)
     return {
         **release.result.to_dict(),
         "variants": list(release.variants),
         "preview": preview.id,
         "expires_in": previews.lifetime,
-        "release": choice.release,
+        "release": protection.release,
         "spent": release.spent,
-        "left": left(ledger, release.result, choice),
+        "left": left(ledger, release.result, protection),
         "recalled": release.recalled,
         "to": search.engine.name,
     }
 
 
 def run_search(
-    bench: Workbench, previews: Previews, body: SearchBody, tell: Tell
+    parts: LoadedParts, previews: Previews, body: SearchBody, tell: Tell
 ) -> dict[str, Any]:
     """Search, or send what was previewed; perhaps measure. ``tell`` gets each step."""
     tell({"step": "obfuscating"})
-    choice, ledger = bench.choice(body), Ledger.open()
-    search = bench.search(choice, ledger)
+    protection, ledger = parts.protection(body), Ledger.open()
+    search = parts.private_search(protection, ledger)
     if body.preview:
-        release = previews.get(body.preview, body.query, choice.key).release
+        release = previews.get(body.preview, body.query, protection.key).release
     else:
         release = search.count(body.query)
     result = search.send(release, body.top, on_step=lambda step: tell(_event(step)))
     answer = {
         **result.to_dict(),
-        "left": left(ledger, release.result, choice),
+        "left": left(ledger, release.result, protection),
         "protected": release.result.spent != 0,
     }
     if body.measure:
         tell({"step": "measuring"})
-        answer["risk"] = _measured(bench, choice, result)
+        try:
+            answer["risk"] = risk_of(parts, protection, result.query, result.sent)
+        except SottovoceError:  # It cannot be measured, and the search stands.
+            answer["risk"] = None
     return answer
 
 
@@ -65,17 +90,8 @@ def _event(step: Step) -> dict[str, Any]:
     return {"step": step.name}
 
 
-def _measured(bench: Workbench, choice: Choice, result: SearchResult) -> dict[str, Any] | None:
-    """The risk of what was sent; None where it cannot be measured, and the search stands."""
-    try:
-        return risk_of(bench, choice, result.query, result.sent)
-    except SottovoceError:
-        return None
-
-
-def left(ledger: Ledger, result: Obfuscation, choice: Choice) -> float | None:
+def left(ledger: Ledger, result: Obfuscation, protection: Protection) -> float | None:
     """The most that one more release of this query may cost; None: there is no budget."""
-    where = choice.obfuscator.mechanism.metric_space
-    promise = Promise.of(result.guarantee, where[1] if where else None)
-    most = ledger.remaining(result.text, promise)
+    account = account_of(protection.obfuscator.mechanism, result.guarantee)
+    most = ledger.remaining(result.text, account)
     return most if math.isfinite(most) else None

@@ -77,8 +77,8 @@ class TokenBucket:
 class RefusedError(Exception):
     """A request that goes no further."""
 
-    def __init__(self, status: int, said: str, kind: str = "refused", **headers: str) -> None:
-        super().__init__(said)
+    def __init__(self, status: int, sentence: str, kind: str = "refused", **headers: str) -> None:
+        super().__init__(sentence)
         self.status, self.kind, self.headers = status, kind, headers
 
     def response(self) -> Json:
@@ -121,9 +121,9 @@ class Guard:
             nonlocal begun
             if message["type"] == "http.response.start":
                 begun = True
-                ours = {name for name, _ in _RAW_HEADERS}
-                others = [each for each in message.get("headers", ()) if each[0] not in ours]
-                message = {**message, "headers": [*others, *_RAW_HEADERS]}
+                replaced = {name for name, _ in _RAW_HEADERS}
+                kept = [pair for pair in message.get("headers", ()) if pair[0] not in replaced]
+                message = {**message, "headers": [*kept, *_RAW_HEADERS]}
             await send(message)
 
         try:
@@ -167,12 +167,11 @@ class Guard:
         sites = set(values(b"sec-fetch-site"))
         if sites - {b"same-origin", b"none"} and not _opens_the_page(scope, values):
             raise RefusedError(403, "requests from other sites are refused")
-        given = values(b"x-sottovoce-token")
-        given += [
+        bearer = [
             value[7:] for value in values(b"authorization") if value[:7].lower() == b"bearer "
         ]
-        token = self.settings.token.encode()
-        trusted = len(given) == 1 and hmac.compare_digest(given[0], token)
+        tokens, token = values(b"x-sottovoce-token") + bearer, self.settings.token.encode()
+        trusted = len(tokens) == 1 and hmac.compare_digest(tokens[0], token)
         if not (self.bucket if trusted else self.strangers).take():
             raise RefusedError(429, "too many requests: slow down", "rate", retry_after="1")
         scope.setdefault("state", {})["trusted"] = trusted
@@ -186,8 +185,8 @@ class Guard:
     async def _body(self, scope: Scope, receive: Receive) -> tuple[int, bytes]:
         """The whole body, bounded in size and time, and what was reserved for it."""
         limit = LARGE_BODY if scope["path"] in LARGE else BODY
-        told = [value for key, value in scope["headers"] if key == b"content-length"]
-        if any(not value.isdigit() or int(value) > limit for value in told):
+        lengths = [value for key, value in scope["headers"] if key == b"content-length"]
+        if any(not length.isdigit() or int(length) > limit for length in lengths):
             raise _too_large(limit)
         parts: list[bytes] = []
         size = 0
@@ -247,13 +246,13 @@ def _too_large(limit: int) -> RefusedError:
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
     """A channel that gives the body once, and then whatever still comes."""
-    given = False
+    replayed = False
 
     async def replaying() -> Message:
-        nonlocal given
-        if given:
+        nonlocal replayed
+        if replayed:
             return await receive()
-        given = True
+        replayed = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replaying

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -15,32 +15,31 @@ from fastapi.security import APIKeyHeader
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from sottovoce import __version__
-from sottovoce.app import answers, describing, failures
-from sottovoce.app.batching import Batches
-from sottovoce.app.docs_page import render as render_docs
+from sottovoce.app import descriptions, failures, openapi
+from sottovoce.app.descriptions import Health, LedgerState, Mechanisms, Plane, Voices
 from sottovoce.app.failures import Json
-from sottovoce.app.health import health_of
-from sottovoce.app.history import History
-from sottovoce.app.ledgering import ledger_of, limit
+from sottovoce.app.history import History, HistoryState
+from sottovoce.app.loaded import LoadedParts
+from sottovoce.app.openapi import documented
 from sottovoce.app.previews import Previews
-from sottovoce.app.queueing import Lane
-from sottovoce.app.risk import risk_of
-from sottovoce.app.sanitising import sanitize
+from sottovoce.app.queues import Batches, WorkQueue
+from sottovoce.app.risk import Risk, risk_of
+from sottovoce.app.sanitizing import Sanitized
+from sottovoce.app.sanitizing import sanitize as sanitize_in_memory
 from sottovoce.app.schemas import (
     BudgetBody,
-    Chosen,
     HistoryBody,
     ObfuscateBody,
     PreviewBody,
+    ProtectionBody,
     RiskBody,
     SanitizeBody,
     SearchBody,
 )
-from sottovoce.app.searching import draw_preview, run_search
+from sottovoce.app.searching import OBFUSCATED, PREVIEWED, SEARCHED, draw_preview, run_search
 from sottovoce.app.security import Guard, needs_token
 from sottovoce.app.settings import Settings
-from sottovoce.app.state import Workbench
-from sottovoce.app.streaming import NDJSON, Tell, silent, stream
+from sottovoce.app.streaming import NDJSON, Tell, Work, silent, stream
 from sottovoce.errors import SottovoceError
 from sottovoce.threads import available_cores, single_threaded_blas
 
@@ -53,80 +52,73 @@ TYPES = {
 }
 LOADING_ENDS = 5.0
 DOCS_STYLE = Path(__file__).with_name("docs.css")
-NO_PAGE = (
-    b"<!doctype html><title>sottovoce</title><p>The page is missing: see <a href=/docs>/docs</a>."
-)
 
 
 class Service:
-    """What the routes share: the workbench, and lanes so that slow work does not block quick."""
+    """What the routes share: loaded parts, and queues, so that slow work does not block quick."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.bench = Workbench(settings)
+        self.parts = LoadedParts(settings)
         self.previews = Previews()
         self.history = History()
-        cores = available_cores()
-        self.quick = Lane("obfuscate", threads=cores, waiting=settings.waiting, timeout=120)
-        self.batches = Batches(self.bench, self.quick, settings.waiting)
-        self.slow = Lane("search and sanitise", threads=4, waiting=64, timeout=600)
-        self._opening: str | None = None
-        self.drawing = Lane("preview", threads=2, waiting=64, timeout=120)
-        self.describing = Lane("settings", threads=2, waiting=256, timeout=30)
-        self.light = Lane("accounts", threads=2, waiting=256, timeout=30)
-        self.looking = Lane("health", threads=1, waiting=256, timeout=30)
+        cores, waiting = available_cores(), settings.waiting
+        self.obfuscating = WorkQueue("obfuscate", threads=cores, waiting=waiting, timeout=120)
+        self.batches = Batches(self.parts, self.obfuscating, waiting)
+        self.long_work = WorkQueue("search and sanitize", threads=4, waiting=64, timeout=600)
+        self.drawing = WorkQueue("preview", threads=2, waiting=64, timeout=120)
+        self.describing = WorkQueue("settings", threads=2, waiting=256, timeout=30)
+        self.accounting = WorkQueue("accounts", threads=2, waiting=256, timeout=30)
+        self.checking = WorkQueue("health", threads=1, waiting=256, timeout=30)
+        self._opening_code: str | None = None
 
-    @property
-    def lanes(self) -> tuple[Lane, ...]:
-        """All of them."""
-        quick = (self.quick, self.drawing, self.describing, self.light, self.looking)
-        return (*quick, self.slow)
-
-    def opening(self) -> str:
+    def opening_address(self) -> str:
         """An address that brings one browser, once, to the page with its token.
 
         It is what the browser is started with: other users may see that, so it is good for once.
         """
-        self._opening = secrets.token_urlsafe(18)
+        self._opening_code = secrets.token_urlsafe(18)
         return self.settings.address.replace(
-            f"#token={self.settings.token}", f"open/{self._opening}"
+            f"#token={self.settings.token}", f"open/{self._opening_code}"
         )
 
-    def opens(self, code: str) -> bool:
-        """Whether this is the address's code; the right one is used up."""
-        wanted = self._opening
-        if wanted is None or not secrets.compare_digest(code.encode(), wanted.encode()):
+    def use_opening_code(self, code: str) -> bool:
+        """Whether this is the code of the opening address; the right one is used up."""
+        expected = self._opening_code
+        if expected is None or not secrets.compare_digest(code.encode(), expected.encode()):
             return False
-        self._opening = None
+        self._opening_code = None
         return True
 
-    async def describe(self, work: Callable[[Workbench], dict[str, Any]]) -> Json:
+    async def describe(self, work: Callable[[LoadedParts], Mapping[str, Any]]) -> Json:
         """What is known of settings, once it can be known."""
-        self.bench.require_prepared()
-        return Json(await self.describing.do(partial(work, self.bench)))
+        self.parts.require_ready()
+        return Json(await self.describing.do(partial(work, self.parts)))
 
     @asynccontextmanager
     async def lifespan(self, _: FastAPI) -> AsyncIterator[None]:
         """Load in the background; hold BLAS to one thread, so that no request changes another."""
         with single_threaded_blas():
-            loading = threading.Thread(target=self.bench.prepare, name="loading", daemon=True)
+            loading = threading.Thread(target=self.parts.load_all, name="loading", daemon=True)
             loading.start()
             try:
                 yield
             finally:
-                for lane in self.lanes:
-                    lane.close()
+                for threads in (
+                    *(self.obfuscating, self.drawing, self.describing, self.accounting),
+                    *(self.checking, self.long_work),
+                ):
+                    threads.close()
                 loading.join(LOADING_ENDS)  # Native code dislikes to be left in the middle.
 
 
 def create_app(settings: Settings | None = None, service: Service | None = None) -> FastAPI:
     """The whole service."""
-    chosen = settings or (service.settings if service else Settings())
-    service = service or Service(chosen)
+    service = service or Service(settings or Settings())
     app = FastAPI(
         title="sottovoce",
         version=__version__,
-        description=answers.DESCRIPTION,
+        description=openapi.DESCRIPTION,
         docs_url=None,
         redoc_url=None,
         lifespan=service.lifespan,
@@ -135,7 +127,7 @@ def create_app(settings: Settings | None = None, service: Service | None = None)
     failures.install(app)
     _open_routes(app, service)
     _token_routes(app, service)
-    app.add_middleware(Guard, settings=chosen)
+    app.add_middleware(Guard, settings=service.settings)
     app.state.service = service
     return app
 
@@ -160,11 +152,11 @@ def _open_routes(app: FastAPI, service: Service) -> None:
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
-        return _file("index.html") or Response(NO_PAGE, media_type="text/html")
+        return Response((PAGE / "index.html").read_bytes(), media_type=TYPES[".html"])
 
     @app.get("/open/{code}", include_in_schema=False)
     async def open_page(code: str) -> Response:
-        token = f"#token={service.settings.token}" if service.opens(code) else ""
+        token = f"#token={service.settings.token}" if service.use_opening_code(code) else ""
         return RedirectResponse(f"/{token}", 303)
 
     @app.get("/static/{name}", include_in_schema=False)
@@ -173,129 +165,130 @@ def _open_routes(app: FastAPI, service: Service) -> None:
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:
-        return Response(render_docs(app.openapi()), media_type="text/html")
+        return Response(openapi.render(app.openapi()), media_type="text/html")
 
     @app.get("/docs.css", include_in_schema=False)
     async def docs_style() -> Response:
         return Response(DOCS_STYLE.read_bytes(), media_type=TYPES[".css"])
 
-    @app.get("/health", **answers.of(answers.Health))
+    @app.get("/health", **documented(Health))
     async def health() -> Response:
         """Whether everything that a search needs is there, and what to do if not."""
-        bench = service.bench
-        if not bench.prepared:
-            return Json(health_of(bench, []))
-        return Json(health_of(bench, await service.looking.do(bench.problems)))
+        parts = service.parts
+        problems = await service.checking.do(parts.problems) if parts.ready else []
+        return Json(descriptions.health_of(parts, problems))
 
-    @app.get("/v1/mechanisms", **answers.of(answers.Mechanisms))
+    @app.get("/v1/mechanisms", **documented(Mechanisms))
     async def mechanisms() -> Response:
         """What each mechanism does and promises, its paper, and the audit's verdict."""
-        return await service.describe(describing.all_mechanisms)
+        return await service.describe(descriptions.all_mechanisms)
 
-    @app.get("/v1/voices", **answers.of(answers.Voices))
+    @app.get("/v1/voices", **documented(Voices))
     async def voices() -> Response:
         """The privacy settings in words, with what was measured of each on this collection."""
-        return await service.describe(describing.all_voices)
+        return await service.describe(descriptions.all_voices)
 
-    @app.get("/v1/plane", **answers.of(answers.Plane))
+    @app.get("/v1/plane", **documented(Plane))
     async def plane() -> Response:
         """Risk and utility of all settings measured on this collection."""
-        return await service.describe(describing.plane)
+        return await service.describe(descriptions.plane)
 
-    @app.get("/v1/ledger", **answers.of(answers.LedgerView))
+    @app.get("/v1/ledger", **documented(LedgerState))
     async def ledger(request: Request) -> Response:
         """What was spent and what is left; single records only for whoever has the token."""
-        return Json(await service.light.do(partial(ledger_of, records=request.state.trusted)))
+        work = partial(descriptions.ledger_state, records=request.state.trusted)
+        return Json(await service.accounting.do(work))
 
 
 def _token_routes(app: FastAPI, service: Service) -> None:
     """What changes something, or shows what somebody typed."""
-    bench, history, previews = service.bench, service.history, service.previews
+    parts, history, previews = service.parts, service.history, service.previews
     token = [Depends(_trusted)]
 
-    @app.post("/v1/obfuscate", dependencies=token, **answers.of(answers.Obfuscated))
+    @app.post("/v1/obfuscate", dependencies=token, **documented(OBFUSCATED))
     async def obfuscate(body: ObfuscateBody) -> Response:
         """Variants of a text; nothing is sent, nothing is counted."""
         return Json((await service.batches.obfuscate(body)).to_dict())
 
-    @app.post("/v1/setting", dependencies=token, **answers.of(answers.Described))
-    async def setting(body: Chosen) -> Response:
+    @app.post("/v1/setting", dependencies=token, **documented(descriptions.DescribedSetting))
+    async def setting(body: ProtectionBody) -> Response:
         """What a setting promises and costs, and what was measured of it."""
-        return await service.describe(partial(describing.describe_setting, body))
+        return await service.describe(partial(descriptions.describe_setting, body))
 
-    @app.post("/v1/preview", dependencies=token, **answers.of(answers.Previewed))
+    @app.post("/v1/preview", dependencies=token, **documented(PREVIEWED))
     async def preview(body: PreviewBody) -> Response:
         """Draw variants without sending them. They are counted now; a redraw costs again."""
-        return Json(await service.drawing.do(partial(draw_preview, bench, previews, body)))
+        return Json(await service.drawing.do(partial(draw_preview, parts, previews, body)))
 
-    @app.post("/v1/search", dependencies=token, **answers.of(answers.Found, streams=True))
+    @app.post("/v1/search", dependencies=token, **documented(SEARCHED, streams=True))
     async def search(body: SearchBody, request: Request) -> Response:
         """Search: only variants leave. With Accept: application/x-ndjson, step by step."""
 
         def work(tell: Tell) -> dict[str, Any]:
-            found = run_search(bench, previews, body, tell)
+            answer = run_search(parts, previews, body, tell)
             with suppress(SottovoceError):  # The search is done, and stands.
-                history.add(body.query, found["mechanism"], found["release"])
-            return found
+                history.add(body.query, answer["mechanism"], answer["release"])
+            return answer
 
-        return await _long(request, service.slow, work)
+        return await _long(request, service.long_work, work)
 
-    @app.post("/v1/risk", dependencies=token, **answers.of(answers.Risk))
+    @app.post("/v1/risk", dependencies=token, **documented(Risk))
     async def risk(body: RiskBody) -> Response:
         """Attack the variants of one query, as a stranger who knows everything else would."""
 
-        def work() -> dict[str, Any]:
-            choice, variants = bench.choice(body), body.variants
+        def work() -> Risk:
+            protection, variants = parts.protection(body), body.variants
             if body.preview is not None:
-                preview = previews.get(body.preview, body.query, choice.key)
+                preview = previews.get(body.preview, body.query, protection.key)
                 variants = list(preview.release.variants)
-            return risk_of(bench, choice, body.query, variants or [])
+            return risk_of(parts, protection, body.query, variants or [])
 
-        return Json(await service.slow.do(work))
+        return Json(await service.long_work.do(work))
 
-    @app.post("/v1/sanitize", dependencies=token, **answers.of(answers.Sanitised, streams=True))
-    async def sanitise(body: SanitizeBody, request: Request) -> Response:
+    @app.post("/v1/sanitize", dependencies=token, **documented(Sanitized, streams=True))
+    async def sanitize(body: SanitizeBody, request: Request) -> Response:
         """Replace texts, or a column of a CSV file; in memory, nothing is counted or kept."""
-        return await _long(request, service.slow, partial(sanitize, bench, body))
+        work = partial(sanitize_in_memory, parts, body)
+        return await _long(request, service.long_work, work)
 
-    @app.put("/v1/ledger/budget", dependencies=token, **answers.of(answers.LedgerView))
+    @app.put("/v1/ledger/budget", dependencies=token, **documented(LedgerState))
     async def budget(body: BudgetBody) -> Response:
         """Limit what may be spent, under each promise, in nats per unit of distance."""
-        return Json(await service.light.do(partial(limit, body.per_text, body.total)))
+        work = partial(descriptions.set_budget, body.per_text, body.total)
+        return Json(await service.accounting.do(work))
 
-    def shown() -> dict[str, Any]:
-        return {"on": history.on, "searches": history.entries()}
-
-    def changed(change: Callable[[], None]) -> dict[str, Any]:
-        change()
-        return shown()
-
-    @app.get("/v1/history", dependencies=token, **answers.of(answers.HistoryView))
+    @app.get("/v1/history", dependencies=token, **documented(HistoryState))
     async def read_history() -> Response:
         """What was searched for, if that is written down."""
-        return Json(await service.light.do(shown))
+        return Json(await service.accounting.do(history.state))
 
-    @app.put("/v1/history", dependencies=token, **answers.of(answers.HistoryView))
+    def changed(change: Callable[[], None]) -> HistoryState:
+        change()
+        return history.state()
+
+    @app.put("/v1/history", dependencies=token, **documented(HistoryState))
     async def switch_history(body: HistoryBody) -> Response:
         """Write searches down on this machine, or stop and wipe them."""
-        return Json(await service.light.do(partial(changed, partial(history.switch, body.on))))
+        work = partial(changed, partial(history.switch, body.on))
+        return Json(await service.accounting.do(work))
 
-    @app.delete("/v1/history", dependencies=token, **answers.of(answers.HistoryView))
+    @app.delete("/v1/history", dependencies=token, **documented(HistoryState))
     async def wipe_history() -> Response:
         """Forget all searches."""
-        return Json(await service.light.do(partial(changed, history.wipe)))
+        return Json(await service.accounting.do(partial(changed, history.wipe)))
 
 
-async def _long(request: Request, lane: Lane, work: Callable[[Tell], dict[str, Any]]) -> Response:
+async def _long(request: Request, threads: WorkQueue, work: Work) -> Response:
     """The result of long work; as a stream of its steps for whoever accepts that."""
     if NDJSON in request.headers.get("accept", ""):
-        return StreamingResponse(stream(lane, work), media_type=NDJSON)
-    return Json(await lane.do(partial(work, silent)))
+        return StreamingResponse(stream(threads, work), media_type=NDJSON)
+    return Json(await threads.do(partial(work, silent)))
 
 
 def _file(name: str) -> Response | None:
     """A file of the page; only names that are there, so that no path leads elsewhere."""
-    if not PAGE.is_dir() or name not in {each.name for each in PAGE.iterdir() if each.is_file()}:
+    files = {file.name: file for file in PAGE.iterdir() if file.is_file()}
+    if name not in files:
         return None
-    file = PAGE / name
-    return Response(file.read_bytes(), media_type=TYPES.get(file.suffix, "text/plain"))
+    content_type = TYPES.get(files[name].suffix, "text/plain")
+    return Response(files[name].read_bytes(), media_type=content_type)

@@ -7,9 +7,10 @@ import secrets
 from dataclasses import dataclass, field
 from functools import partial
 
+from sottovoce import defaults
+
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 PORT = 8765
-DEPTH, DEMO_DEPTH = 100, 10
 _PORT = re.compile(r":\d+$")
 
 
@@ -24,9 +25,9 @@ class Settings:
 
     One with a port, as a tunnel makes it, counts with that port and no other.
     """
-    collection: str = "demo"
-    engine: str = "bm25"
-    reranker: str = "auto"
+    collection: str = defaults.COLLECTION
+    engine: str = defaults.ENGINE
+    reranker: str = defaults.RERANKER
     space: str | None = None
     log: str = "demo"
     """The query log that an attacker is taken to have."""
@@ -37,17 +38,12 @@ class Settings:
     """Requests to obfuscate that may wait; one more is refused."""
 
     @property
-    def documents(self) -> int:
-        """Documents taken from each answer: few of the demo collection, which has few."""
-        return self.depth or (DEMO_DEPTH if self.collection == "demo" else DEPTH)
-
-    @property
     def hosts(self) -> frozenset[str]:
         """The Host headers to answer to."""
-        names = [each.lower() for each in (*LOOPBACK, *self.allowed_hosts)]
-        with_port = {each if _PORT.search(each) else f"{each}:{self.port}" for each in names}
+        names = [name.lower() for name in (*LOOPBACK, *self.allowed_hosts)]
+        with_port = {name if _PORT.search(name) else f"{name}:{self.port}" for name in names}
         # Browsers leave the usual port out.
-        return frozenset(with_port | {each.removesuffix(":80") for each in with_port})
+        return frozenset(with_port | {name.removesuffix(":80") for name in with_port})
 
     @property
     def address(self) -> str:

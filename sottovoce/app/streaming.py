@@ -1,20 +1,20 @@
-"""Long work told step by step: one JSON event a line, while a thread does the work."""
+"""Long work reported step by step: one JSON event a line, while a thread does the work."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from threading import Event
 from typing import Any, TypeAlias
 
 from sottovoce.app.failures import dumps, failure
-from sottovoce.app.queueing import Lane, too_long
+from sottovoce.app.queues import TooLongError, WorkQueue
 from sottovoce.errors import SottovoceError
 
 NDJSON = "application/x-ndjson"
 Tell: TypeAlias = Callable[[dict[str, Any]], None]
 """Called with each step; raises ``StoppedError`` when nobody listens any more."""
-Work: TypeAlias = Callable[[Tell], dict[str, Any]]
+Work: TypeAlias = Callable[[Tell], Mapping[str, Any]]
 
 
 class StoppedError(SottovoceError):
@@ -22,13 +22,13 @@ class StoppedError(SottovoceError):
 
 
 def silent(event: dict[str, Any]) -> None:
-    """Tell nobody."""
+    """For work whose steps nobody follows."""
 
 
-def stream(lane: Lane, work: Work) -> AsyncIterator[bytes]:
+def stream(threads: WorkQueue, work: Work) -> AsyncIterator[bytes]:
     """The events of work, the last being ``done`` with its result, or ``failed``.
 
-    Begins at once, or raises because the lane is full.
+    Begins at once, or raises because too much is waiting.
     """
     loop, events, gone = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any]](), Event()
 
@@ -47,16 +47,16 @@ def stream(lane: Lane, work: Work) -> AsyncIterator[bytes]:
         except Exception as error:
             post(_failed(error))
 
-    future = lane.submit(run)
+    future = threads.submit(run)
 
     async def lines() -> AsyncIterator[bytes]:
-        end, going = loop.time() + lane.timeout, True
+        end, going = loop.time() + threads.timeout, True
         try:
             while going:
                 try:
                     event = await asyncio.wait_for(events.get(), max(0.0, end - loop.time()))
                 except TimeoutError:
-                    event = _failed(too_long(lane.timeout))
+                    event = _failed(TooLongError(threads.timeout))
                 going = event["step"] not in ("done", "failed")
                 yield dumps(event) + b"\n"
         finally:

@@ -44,8 +44,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(asked: bool) -> None:
+    if asked:
         typer.echo(f"sottovoce {__version__}")
         raise typer.Exit
 
@@ -53,18 +53,19 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Say it.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Search, and release text, without saying what you really mean out loud."""
 
 
-RELEASE, LAB, SETUP = (
-    "Search and release",
-    "Privacy lab: what could be learnt",
-    "Set-up and accounts",
-)
-for panel, commands in {
+RELEASE = "Search and release"
+LAB = "Privacy lab: what could be learnt"
+SETUP = "Set-up and accounts"
+COMMANDS = {
     RELEASE: (search.search, obfuscate.obfuscate, sanitize.sanitize, serve.serve),
     LAB: (
         attack.attack,
@@ -77,7 +78,8 @@ for panel, commands in {
         downstream.downstream,
     ),
     SETUP: (mechanisms.mechanisms,),
-}.items():
+}
+for panel, commands in COMMANDS.items():
     for command in commands:
         app.command(command.__name__, cls=DiscreetCommand, rich_help_panel=panel)(command)
 app.add_typer(experiment.app, name="experiment", rich_help_panel=LAB)
@@ -94,7 +96,7 @@ def main() -> None:
     """Run the command line: exit code 0 done, 1 failed, 2 wrong use."""
     warnings.simplefilter("always", PrivacyWarning)
     warnings.showwarning = _show_warning
-    if isinstance(sys.stdout, TextIOWrapper):  # What a terminal cannot show must not stop it.
+    if isinstance(sys.stdout, TextIOWrapper):  # A character the terminal lacks is no error.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()

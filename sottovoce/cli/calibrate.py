@@ -1,27 +1,25 @@
-"""``sottovoce calibrate``: from what no word may suffer to an epsilon, and what that costs."""
+"""``sottovoce calibrate``: the largest epsilon at which every word meets targets, and its cost."""
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sottovoce.cli.deniability import (
-    DRAWS,
-    ETA,
-    SEED,
-    SETTINGS,
-    SPACE,
-    SPEC,
-    VOCABULARY,
-    WORDS,
-    chosen_words,
-    say_unknown,
-    word_mechanism,
+from sottovoce.cli.deniability import say_unknown
+from sottovoce.cli.options import (
+    AsJson,
+    Parameters,
+    SampleOptions,
+    Seed,
+    SpaceOptions,
+    Spec,
+    build_word_mechanism,
+    given_parameters,
+    grouped,
 )
-from sottovoce.cli.progress import progress_bar
+from sottovoce.cli.output import new_console, print_json, progress_bar
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,25 +27,23 @@ if TYPE_CHECKING:
     from sottovoce.privacy import Calibration, Cost
 
 
+@grouped
 def calibrate(
-    spec: Annotated[str, SPEC],
+    spec: Spec,
+    resources: SpaceOptions,
+    sample: SampleOptions,
     max_unchanged: Annotated[
         float, typer.Option(help="No word may come back more often than this, as 0.05.")
     ] = 1.0,
     min_support: Annotated[
         int, typer.Option(help="Every word needs so many substitutes, as 300.")
     ] = 1,
-    eta: Annotated[float, ETA] = 0.01,
-    settings: Annotated[list[str] | None, SETTINGS] = None,
-    space: Annotated[str | None, SPACE] = None,
-    output_vocabulary: Annotated[str, VOCABULARY] = "all",
-    words: Annotated[str, WORDS] = "200",
-    draws: Annotated[int, DRAWS] = 1000,
+    parameters: Parameters = None,
     cost: Annotated[
         bool, typer.Option("--cost/--no-cost", help="Measure what the answer costs.")
     ] = True,
-    seed: Annotated[int | None, SEED] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    seed: Seed = None,
+    as_json: AsJson = False,
 ) -> None:
     """Find the largest epsilon at which every word keeps your targets, and say what it costs.
 
@@ -65,50 +61,48 @@ def calibrate(
     from sottovoce.privacy import Targets, measure_cost
     from sottovoce.privacy import calibrate as search
 
-    targets = Targets(max_unchanged, min_support, eta)
-    mechanism = word_mechanism(spec, settings, None, space, output_vocabulary)
-    ids, unknown = chosen_words(mechanism, words)
+    targets = Targets(max_unchanged, min_support, sample.eta)
+    mechanism = build_word_mechanism(spec, given_parameters(parameters, None), resources)
+    word_ids, unknown = sample.word_ids(mechanism.space)
     with progress_bar("trying epsilons") as progress:
-        found = search(mechanism, targets, ids, draws=draws, rng=seed, progress=progress)
-    spent = measure_cost(found.measured, seed) if cost else None
+        calibration = search(
+            mechanism, targets, word_ids, draws=sample.draws, rng=seed, progress=progress
+        )
+    measured_cost = measure_cost(calibration.measured, seed) if cost else None
     if as_json:
-        said = found.to_dict() | {
-            "unknown_words": unknown,
-            "cost": None if spent is None else spent.to_dict(),
-        }
-        typer.echo(json.dumps(said, ensure_ascii=False, indent=2))
+        described = None if measured_cost is None else measured_cost.to_dict()
+        print_json(calibration.to_dict() | {"unknown_words": unknown, "cost": described})
     else:
-        _print(found, spent)
+        _print(calibration, measured_cost)
         say_unknown(unknown)
 
 
-def _print(found: Calibration, cost: Cost | None) -> None:
-    from rich.console import Console
+def _print(calibration: Calibration, cost: Cost | None) -> None:
     from rich.markup import escape
 
-    console = Console(highlight=False)
-    measured, targets = found.measured, found.targets
+    console = new_console()
+    measured, targets = calibration.measured, calibration.targets
     how = "exactly" if measured.exact else f"on {measured.draws} fresh draws a word"
     console.print(
-        f"\n[bold]epsilon {found.epsilon:g}[/bold]  {escape(found.mechanism.spec)} on "
-        f"{escape(found.mechanism.space.name)}, {len(measured.words)} words, checked {how}"
+        f"\n[bold]epsilon {calibration.epsilon:g}[/bold]  {escape(calibration.mechanism.spec)} on "
+        f"{escape(calibration.mechanism.space.name)}, {len(measured.words)} words, checked {how}"
     )
-    wanted = []
+    demands = []
     if targets.max_unchanged < 1:
-        wanted.append(f"no word comes back more than {targets.max_unchanged:.3g} of the time")
+        demands.append(f"no word comes back more than {targets.max_unchanged:.3g} of the time")
     if targets.min_support > 1:
-        wanted.append(f"every word has at least {targets.min_support} substitutes")
-    console.print(f"[bold]{'Kept' if found.kept else 'Wanted'}[/bold]  {'; '.join(wanted)}.")
-    if not found.kept:
+        demands.append(f"every word has at least {targets.min_support} substitutes")
+    console.print(f"[bold]{'Kept' if calibration.kept else 'Wanted'}[/bold]  {'; '.join(demands)}.")
+    if not calibration.kept:
         console.print(
             "Not quite kept: two sets of draws keep it and a third does not. Take a smaller "
             "epsilon, or more --draws.",
             style="bold yellow",
         )
-    if not found.limited:
+    if not calibration.limited:
         console.print("No larger epsilon that was tried breaks this.", style="yellow")
-    _print_below(found, console)
-    _print_measured(found, console)
+    _print_below(calibration, console)
+    _print_measured(calibration, console)
     if cost is not None:
         _print_cost(cost, console)
     console.print(
@@ -116,15 +110,15 @@ def _print(found: Calibration, cost: Cost | None) -> None:
         "releases of it give away is another question: sottovoce attack.",
         style="dim",
     )
-    if found.seeded:
+    if calibration.seeded:
         console.print("Seeded: reproducible, for experiments only.", style="yellow")
 
 
-def _print_below(found: Calibration, console: Console) -> None:
-    kept = [f"{check.epsilon:g}" for check in found.smaller if check.kept]
+def _print_below(calibration: Calibration, console: Console) -> None:
+    kept = [f"{check.epsilon:g}" for check in calibration.smaller if check.kept]
     if kept:
         console.print(f"Also kept at epsilon {', '.join(kept)}.")
-    for check in found.smaller:
+    for check in calibration.smaller:
         if not check.kept:
             console.print(
                 f"Not at the smaller epsilon {check.epsilon:g}: there a word may come back "
@@ -134,8 +128,8 @@ def _print_below(found: Calibration, console: Console) -> None:
             )
 
 
-def _print_measured(found: Calibration, console: Console) -> None:
-    measured = found.measured
+def _print_measured(calibration: Calibration, console: Console) -> None:
+    measured = calibration.measured
     bounds = float(measured.unchanged_bound.max()), int(measured.support_bound.min())
     console.print("\n[bold]At this epsilon[/bold]")
     sure = "" if measured.exact else f" (bound {bounds[0]:.3f})"

@@ -2,53 +2,51 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sottovoce.cli.progress import progress_bar
-from sottovoce.errors import UsageError
+from sottovoce.cli.options import (
+    AsJson,
+    Parameters,
+    SampleOptions,
+    Seed,
+    SpaceOptions,
+    Spec,
+    build_word_mechanism,
+    figure_option,
+    given_parameters,
+    grouped,
+)
+from sottovoce.cli.output import new_console, print_json, progress_bar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from rich.table import Table
 
-    from sottovoce.mechanisms import WordMechanism
     from sottovoce.privacy import Deniability
-    from sottovoce.types import Float64Array, IntArray
+    from sottovoce.types import Float64Array
 
 SAMPLED = (
     " Bound: holds for all these words at once with 95 % confidence. Missing mass: estimated "
     "probability of words that no draw showed (Good and Turing); the more, the more S_w is too low."
 )
-SPEC = typer.Argument(metavar="SPEC", help="A mechanism by name or spec, as cmp:epsilon=10.")
-SPACE = typer.Option(help="Word space: a name or a folder.")
-VOCABULARY = typer.Option(help="Words that may be released: all, clean, dictionary, file:PATH …")
-SETTINGS = typer.Option("--set", metavar="KEY=VALUE", help="Mechanism parameter.")
-WORDS = typer.Option(metavar="N|FILE", help="So many words of all kinds, or a file, one a line.")
-DRAWS = typer.Option(help="Draws for each word, where there is no exact law.")
-ETA = typer.Option(help="Share of a word's releases that S_w leaves out.")
-SEED = typer.Option(help="Reproducible draws, for experiments only.")
 
 
+@grouped
 def deniability(
-    spec: Annotated[str, SPEC],
+    spec: Spec,
+    resources: SpaceOptions,
+    sample: SampleOptions,
     epsilons: Annotated[
         list[float] | None,
         typer.Option("-e", "--epsilon", help="Budget for each word; several are compared."),
     ] = None,
-    settings: Annotated[list[str] | None, SETTINGS] = None,
-    space: Annotated[str | None, SPACE] = None,
-    output_vocabulary: Annotated[str, VOCABULARY] = "all",
-    words: Annotated[str, WORDS] = "200",
-    draws: Annotated[int, DRAWS] = 1000,
-    eta: Annotated[float, ETA] = 0.01,
-    seed: Annotated[int | None, SEED] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
-    figure: Annotated[
-        Path | None, typer.Option(metavar="OUT.png|svg", help="Histograms of N_w and S_w.")
-    ] = None,
+    parameters: Parameters = None,
+    seed: Seed = None,
+    as_json: AsJson = False,
+    figure: Annotated[Path | None, figure_option("Draw histograms of N_w and S_w.")] = None,
 ) -> None:
     """Measure plausible deniability: how often words come back, how many stand in for each.
 
@@ -63,64 +61,37 @@ def deniability(
 
       sottovoce deniability vickrey-cmp -e 12.5 --figure deniability.png
     """
-    from sottovoce.plotting import check_figure_path, save_figure
+    from sottovoce.plotting import save_figure
     from sottovoce.privacy import deniability as measure
     from sottovoce.privacy.plausible_deniability import check_eta, neighbour_distances
 
-    check_eta(eta)
-    if figure is not None:
-        check_figure_path(figure)
-    wanted: list[float | None] = [*epsilons] if epsilons else [None]
-    chosen = [
-        word_mechanism(spec, settings, epsilon, space, output_vocabulary) for epsilon in wanted
+    check_eta(sample.eta)
+    compared: list[float | None] = [*epsilons] if epsilons else [None]
+    mechanisms = [
+        build_word_mechanism(spec, given_parameters(parameters, epsilon), resources)
+        for epsilon in compared
     ]
-    ids, unknown = chosen_words(chosen[0], words)
-    near = neighbour_distances(chosen[0].space, ids)
-    found: list[Deniability] = []
+    space = mechanisms[0].space
+    word_ids, unknown = sample.word_ids(space)
+    distances = neighbour_distances(space, word_ids)
     with progress_bar("measuring words") as progress:
-        for each in chosen:
-            found.append(measure(each, ids, eta=eta, draws=draws, rng=seed, progress=progress))
+        results = [
+            measure(
+                mechanism,
+                word_ids,
+                eta=sample.eta,
+                draws=sample.draws,
+                rng=seed,
+                progress=progress,
+            )
+            for mechanism in mechanisms
+        ]
     if figure is not None:
-        save_figure(draw(found, near), figure)
+        save_figure(_draw(results, distances), figure)
     if as_json:
-        typer.echo(json.dumps(_described(found, near, unknown), ensure_ascii=False, indent=2))
+        print_json(_described(results, distances, unknown))
     else:
-        _print(found, near, unknown)
-
-
-def word_mechanism(
-    spec: str,
-    settings: list[str] | None,
-    epsilon: float | None,
-    space: str | None,
-    output_vocabulary: str,
-) -> WordMechanism:
-    """The mechanism asked for, if it replaces words one by one."""
-    from sottovoce.cli.building import build_mechanism, parsed_settings
-    from sottovoce.mechanisms import WordMechanism, parse
-    from sottovoce.privacy.plausible_deniability import word_mechanism as checked
-
-    if spec.strip() == "none":
-        raise UsageError(
-            "none protects nothing: every word comes back. Name a mechanism that replaces words, "
-            "such as cmp"
-        )
-    given = parsed_settings(settings, epsilon)
-    kind, _ = parse(spec, **given)
-    if not issubclass(kind, WordMechanism):
-        raise UsageError(
-            f"{kind.name} rewrites whole texts; this is about mechanisms that replace word by "
-            "word, such as cmp: see 'sottovoce mechanisms'"
-        )
-    return checked(build_mechanism(spec, given, space, output_vocabulary, None))
-
-
-def chosen_words(mechanism: WordMechanism, words: str) -> tuple[IntArray, int]:
-    """The ids of the words asked for, and how many words of a file the space lacks."""
-    from sottovoce.privacy.word_samples import choose_words
-
-    count = int(words) if words.isascii() and words.isdigit() else None
-    return choose_words(mechanism.space, Path(words) if count is None else count)
+        _print(results, distances, unknown)
 
 
 def say_unknown(unknown: int) -> None:
@@ -134,111 +105,117 @@ def say_unknown(unknown: int) -> None:
 
 
 def _described(
-    found: list[Deniability], near: dict[int, Float64Array], unknown: int
+    results: list[Deniability], distances: dict[int, Float64Array], unknown: int
 ) -> dict[str, Any]:
     from sottovoce.privacy.plausible_deniability import summary
 
     return {
-        "space": found[0].mechanism.space.name,
-        "words": len(found[0].words),
+        "space": results[0].mechanism.space.name,
+        "words": len(results[0].words),
         "unknown_words": unknown,
-        "neighbour_distances": {str(rank): summary(far) for rank, far in near.items()},
-        "results": [each.to_dict() for each in found],
+        "neighbour_distances": {str(rank): summary(far) for rank, far in distances.items()},
+        "results": [result.to_dict() for result in results],
     }
 
 
-def _print(found: list[Deniability], near: dict[int, Float64Array], unknown: int) -> None:
-    from rich.console import Console
+def _print(results: list[Deniability], distances: dict[int, Float64Array], unknown: int) -> None:
     from rich.markup import escape
 
-    console = Console(highlight=False)
-    for each in found:
-        said = each.to_dict()
-        how = "exact" if each.exact else f"sampled, {each.draws} draws a word"
-        if each.seeded:
+    console = new_console()
+    for result in results:
+        facts = result.to_dict()
+        how = "exact" if result.exact else f"sampled, {result.draws} draws a word"
+        if result.seeded:
             how += ", seeded (for experiments only)"
         console.print(
-            f"\n[bold]{escape(said['mechanism'])}[/bold] on {escape(said['space'])}, "
-            f"{len(each.words)} words, {how}"
+            f"\n[bold]{escape(facts['mechanism'])}[/bold] on {escape(facts['space'])}, "
+            f"{len(result.words)} words, {how}"
         )
-        console.print(_table(each, said))
+        console.print(_words_table(result, facts))
     console.print("\n[bold]Neighbours[/bold]  Euclidean distance to the k-th nearest word")
-    console.print(_neighbours(near))
+    console.print(_neighbours_table(distances))
     console.print(
         "\nN_w: probability that a word is released for itself. S_w: the fewest words that make up "
-        f"{1 - found[0].eta:g} of its releases. Worst: of the words measured, others may be worse."
-        + ("" if found[0].exact else SAMPLED),
+        f"{1 - results[0].eta:g} of its releases. Worst: of the words measured, others may be "
+        "worse." + ("" if results[0].exact else SAMPLED),
         style="dim",
     )
     say_unknown(unknown)
 
 
-def _table(each: Deniability, said: dict[str, Any]) -> Any:
+def _words_table(result: Deniability, facts: dict[str, Any]) -> Table:
     from rich.markup import escape
-    from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("")
-    columns = ("mean", "5 %", "median", "95 %", "worst", *(() if each.exact else ("bound",)))
-    for column in columns:
-        table.add_column(column, justify="right")
-    table.add_column("worst word")
+    numbers = ("mean", "5 %", "median", "95 %", "worst", *(() if result.exact else ("bound",)))
+    table = _wide_table("", *numbers, "worst word", numbers=numbers)
 
-    def row(name: str, values: dict[str, Any], form: str, bound: str) -> None:
+    def add_row(name: str, values: dict[str, Any], form: str, bound: str = "") -> None:
         cells = [format(values[key], form) for key in ("mean", "p5", "p50", "p95")]
         worst = format(values["worst"], form) if "worst" in values else ""
-        extra = () if each.exact else (bound,)
-        table.add_row(name, *cells, worst, *extra, escape(values.get("worst_word", "")))
+        bounds = () if result.exact else (bound,)
+        table.add_row(name, *cells, worst, *bounds, escape(values.get("worst_word", "")))
 
-    back, support = said["unchanged"], said["support"]
-    row("N_w, comes back", back, ".3f", f"≤ {back['worst_bound']:.3f}")
-    row(f"S_w({each.eta:g}), substitutes", support, ".0f", f"≥ {support['worst_bound']}")
-    row(f"different in {each.draws} draws", said["distinct"], ".0f", "")
-    if not each.exact:
-        row("missing mass", said["missing_mass"], ".3f", "")
-    row("distance moved", said["moved"], ".2f", "")
+    back, support = facts["unchanged"], facts["support"]
+    add_row("N_w, comes back", back, ".3f", f"≤ {back['worst_bound']:.3f}")
+    add_row(f"S_w({result.eta:g}), substitutes", support, ".0f", f"≥ {support['worst_bound']}")
+    add_row(f"different in {result.draws} draws", facts["distinct"], ".0f")
+    if not result.exact:
+        add_row("missing mass", facts["missing_mass"], ".3f")
+    add_row("distance moved", facts["moved"], ".2f")
     return table
 
 
-def _neighbours(near: dict[int, Float64Array]) -> Any:
-    from rich.table import Table
-
+def _neighbours_table(distances: dict[int, Float64Array]) -> Table:
     from sottovoce.privacy.plausible_deniability import summary
 
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in ("k", "mean", "5 %", "median", "95 %"):
-        table.add_column(column, justify="right")
-    for rank, far in near.items():
+    columns = ("k", "mean", "5 %", "median", "95 %")
+    table = _wide_table(*columns, numbers=columns)
+    for rank, far in distances.items():
         table.add_row(str(rank), *(f"{value:.2f}" for value in summary(far).values()))
     return table
 
 
-def draw(found: list[Deniability], near: dict[int, Float64Array]) -> Figure:
+def _wide_table(*columns: str, numbers: tuple[str, ...]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left")
+    return table
+
+
+def _draw(results: list[Deniability], distances: dict[int, Float64Array]) -> Figure:
     """Histograms of N_w and S_w (figures 2 to 4 of the paper), and neighbours (figure 1)."""
     from sottovoce.plotting import histogram, lines, new_figure
     from sottovoce.privacy.plausible_deniability import PERCENTILES, summary
 
-    figure, (back, stand_ins, distances) = new_figure(1, 3, width=4.5, height=3.5)
-    by_epsilon = {f"epsilon {each.mechanism.epsilon:g}": each for each in found}
-    title = found[0].mechanism.name
+    figure, (unchanged_plot, support_plot, neighbour_plot) = new_figure(1, 3, width=4.5, height=3.5)
+    by_epsilon = {f"epsilon {result.mechanism.epsilon:g}": result for result in results}
+    title = results[0].mechanism.name
     histogram(
-        back,
-        {name: each.unchanged for name, each in by_epsilon.items()},
+        unchanged_plot,
+        {name: result.unchanged for name, result in by_epsilon.items()},
         title=f"{title}: how often a word comes back",
         x="N_w",
         y="share of words",
     )
     histogram(
-        stand_ins,
-        {name: each.support for name, each in by_epsilon.items()},
+        support_plot,
+        {name: result.support for name, result in by_epsilon.items()},
         title=f"{title}: words that stand in",
-        x=f"S_w({found[0].eta:g})",
+        x=f"S_w({results[0].eta:g})",
         y="share of words",
     )
-    cuts = {f"{at} %": [summary(far)[f"p{at}"] for far in near.values()] for at in PERCENTILES}
+    curves = {
+        f"{percent} %": (
+            list(distances),
+            [summary(far)[f"p{percent}"] for far in distances.values()],
+        )
+        for percent in PERCENTILES
+    }
     lines(
-        distances,
-        {name: (list(near), values) for name, values in cuts.items()},
+        neighbour_plot,
+        curves,
         title="distance to the k-th nearest word",
         x="k",
         y="Euclidean distance",

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sottovoce import defaults
+from sottovoce.cli.options import (
+    AsJson,
+    Epsilons,
+    ResourceOptions,
+    build_mechanisms,
+    figure_option,
+    grouped,
+    listed_epsilons,
+)
+from sottovoce.cli.output import new_console, new_table, print_json, progress_bar, say_seeded
 from sottovoce.errors import SottovoceError, UsageError
 
 if TYPE_CHECKING:
@@ -18,11 +28,21 @@ if TYPE_CHECKING:
 
     from sottovoce.evaluation import Score
     from sottovoce.evaluation.downstream.data import Task
-    from sottovoce.mechanisms import Mechanism
 
 FEW_SEEDS = 3
 
 
+@dataclass(frozen=True)
+class TaskResources(ResourceOptions):
+    """What mechanisms work on, and models."""
+
+    encoder: Annotated[
+        str,
+        typer.Option(help="Encoder of embeddings and of comet: auto, light, strong, a folder."),
+    ] = "auto"
+
+
+@grouped
 def downstream(
     file: Annotated[
         str,
@@ -31,14 +51,12 @@ def downstream(
             help="CSV or JSON lines (may be gzipped) with text,label, or question,answer,label.",
         ),
     ],
+    resources: TaskResources,
     mechanisms: Annotated[
         list[str] | None,
         typer.Option("-m", "--mechanism", help="Name or spec; give several. Default: cmp."),
     ] = None,
-    epsilons: Annotated[
-        list[str] | None,
-        typer.Option("-e", "--epsilon", metavar="E[,E…]", help="One or more epsilons."),
-    ] = None,
+    epsilons: Epsilons = None,
     models: Annotated[
         list[str] | None,
         typer.Option(
@@ -53,29 +71,16 @@ def downstream(
     limit: Annotated[
         int | None, typer.Option(metavar="N", help="Use N rows of each file, drawn once.")
     ] = None,
-    space: Annotated[str | None, typer.Option(help="Word space: a name or a folder.")] = None,
-    encoder: Annotated[
-        str,
-        typer.Option(help="Encoder of embeddings and of comet: auto, light, strong, a folder."),
-    ] = "auto",
-    pool: Annotated[
-        str | None,
-        typer.Option(help="Public strings that comet releases: demo, a file, a collection."),
-    ] = None,
-    corpus: Annotated[
-        Path | None, typer.Option(help="Documents of yours that fea reads its words off.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: AsJson = False,
     csv_file: Annotated[
         Path | None, typer.Option("--csv", metavar="OUT.csv", help="Write all scores to a file.")
     ] = None,
-    figure: Annotated[
-        Path | None, typer.Option(metavar="OUT.png|svg", help="Draw scores against epsilon.")
-    ] = None,
+    figure: Annotated[Path | None, figure_option("Draw scores against epsilon.")] = None,
 ) -> None:
-    """Measure what models get right when texts are obfuscated: to learn from, to be asked, or both.
+    """Measure what models still get right when texts are obfuscated.
 
-    Texts with labels are classified; candidate answers of questions are ranked (MAP, MRR).
+    Obfuscated are the texts that a model learns from, those that it is tested on, or both. Texts
+    with labels are classified; candidate answers of questions are ranked (MAP, MRR).
 
     [bold]Examples[/bold]
 
@@ -89,51 +94,40 @@ def downstream(
     """
     if seeds < 1:
         raise UsageError("at least one seed is needed")
-    values = _epsilons(epsilons)
-    _check_outputs(csv_file, figure)
-    from sottovoce.cli.progress import progress_bar
+    if csv_file is not None and (csv_file.is_dir() or not csv_file.parent.is_dir()):
+        raise UsageError("the CSV file cannot be written there: give a file in an existing folder")
+    numbers = listed_epsilons(epsilons)
     from sottovoce.evaluation import evaluate
+    from sottovoce.spaces.sources import resolve
 
+    specs, models = mechanisms or [defaults.MECHANISM], models or ["tfidf"]
     task = _read(file, limit)
-    tested = None if test is None else _read(test, limit, "the test file: ")
-    chosen = [
-        each
-        for spec in dict.fromkeys(mechanisms or ["cmp"])
-        for each in _mechanisms(spec, values, space, corpus, pool, encoder)
-    ]
+    test_task = None if test is None else _read(test, limit, "the test file: ")
+    used_by_models = {"embeddings": "encoder", "bilstm": "space"}
+    used = [used_by_models[model] for model in models if model in used_by_models]
+    built = build_mechanisms(specs, numbers, resources, used)
     with progress_bar("obfuscating and training") as progress:
         scores = evaluate(
             task,
-            chosen,
-            models or ["tfidf"],
-            test=tested,
+            built,
+            models,
+            test=test_task,
             seeds=range(seeds),
-            encoder=encoder,
-            space=_space(space, models or ()),
+            encoder=resources.encoder,
+            space=resolve(resources.space) if "bilstm" in models else None,
             progress=progress,
         )
-    _write(scores, csv_file, figure)
+    if figure is not None:
+        from sottovoce.evaluation.downstream.scores import downstream_figure
+        from sottovoce.plotting import save_figure
+
+        save_figure(downstream_figure(scores), figure)
+    if csv_file is not None:
+        _write_csv(scores, csv_file)
     if as_json:
-        typer.echo(json.dumps([each.to_dict() for each in scores], indent=2))
+        print_json([score.to_dict() for score in scores])
     else:
         _print(scores, task)
-
-
-def _epsilons(given: list[str] | None) -> list[float]:
-    try:
-        return list(dict.fromkeys(float(part) for each in given or () for part in each.split(",")))
-    except ValueError:
-        raise UsageError("an epsilon is a number: write -e 10, or -e 5,10,15") from None
-
-
-def _check_outputs(csv_file: Path | None, figure: Path | None) -> None:
-    """Before the long work, not after it."""
-    if figure is not None:
-        from sottovoce.plotting import check_figure_path
-
-        check_figure_path(figure)
-    if csv_file is not None and (csv_file.is_dir() or not csv_file.parent.is_dir()):
-        raise UsageError("the CSV file cannot be written there: give a file in an existing folder")
 
 
 def _read(file: str, limit: int | None, which: str = "") -> Task:
@@ -143,109 +137,79 @@ def _read(file: str, limit: int | None, which: str = "") -> Task:
         task = read_task(file)
         return task if limit is None else task.sample(limit)
     except SottovoceError as error:
-        raise type(error)(f"{which}{error}") from None
+        raise error.with_message(f"{which}{error}") from None
 
 
-def _mechanisms(
-    spec: str,
-    epsilons: list[float],
-    space: str | None,
-    corpus: Path | None,
-    pool: str | None,
-    encoder: str,
-) -> list[Mechanism]:
-    """The mechanism with each epsilon; one that has none, once."""
-    from sottovoce.cli.building import build_mechanism
-
-    made = build_mechanism(spec, {}, space, "all", corpus, pool, encoder)
-    if not epsilons or not any(each.name == "epsilon" for each in made.parameters()):
-        return [made]
-    changed: list[Any] = [{"epsilon": each} for each in epsilons]
-    return [replace(made, **each) for each in changed]
-
-
-def _space(name: str | None, models: Sequence[str]) -> Any:
-    from sottovoce.spaces.sources import resolve
-
-    return resolve(name) if "bilstm" in models else None
-
-
-def _write(scores: Sequence[Score], csv_file: Path | None, figure: Path | None) -> None:
-    if figure is not None:
-        from sottovoce.evaluation.downstream.scores import downstream_figure
-        from sottovoce.plotting import save_figure
-
-        save_figure(downstream_figure(scores), figure)
-    if csv_file is None:
-        return
+def _write_csv(scores: Sequence[Score], file: Path) -> None:
     from sottovoce.files import whole_file
 
-    rows = [each.to_dict() for each in scores]
+    rows = [score.to_dict() for score in scores]
     try:
         with (
-            whole_file(csv_file) as part,
+            whole_file(file) as part,
             part.open("w", encoding="utf-8", newline="") as out,
         ):
             writer = csv.DictWriter(out, list(rows[0]))
             writer.writeheader()
             for row in rows:
-                writer.writerow({**row, "by_seed": " ".join(f"{v:.6g}" for v in row["by_seed"])})
+                by_seed = " ".join(f"{value:.6g}" for value in row["by_seed"])
+                writer.writerow({**row, "by_seed": by_seed})
     except OSError as error:
         raise SottovoceError(f"the CSV file cannot be written ({type(error).__name__})") from None
 
 
 def _print(scores: Sequence[Score], task: Task) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    obfuscated = [each for each in scores if each.setting.mechanism is not None]
-    for model, measure in dict.fromkeys((e.setting.model, e.setting.measure) for e in obfuscated):
-        console.print(f"[bold]{measure}[/bold] of {model}: {_lines(scores, model, measure)}")
-        own = [e for e in obfuscated if (e.setting.model, e.setting.measure) == (model, measure)]
-        console.print(_table(own))
+    console = new_console()
+    obfuscated: dict[tuple[str, str], list[Score]] = {}
+    for score in scores:
+        if score.setting.mechanism is not None:
+            key = score.setting.model, score.setting.measure
+            obfuscated.setdefault(key, []).append(score)
+    for (model, measure), rows in obfuscated.items():
+        console.print(f"[bold]{measure}[/bold] of {model}: {_references(scores, model, measure)}")
+        console.print(_table(rows))
         console.print()
     for note in _notes(scores, task):
         console.print(note, style="dim", markup=False)
-    typer.secho("seeded: reproducible, for experiments only", fg="yellow", err=True)
+    say_seeded()
 
 
-def _lines(scores: Sequence[Score], model: str, measure: str) -> str:
-    """The clean score and the baseline."""
+def _references(scores: Sequence[Score], model: str, measure: str) -> str:
+    """The clean score and the baseline, to compare with."""
     from sottovoce.evaluation.downstream.scores import BASELINES
 
-    said = []
-    for each in scores:
-        if each.setting.mechanism is None and each.setting.measure == measure:
-            name = "clean" if each.setting.model == model else each.setting.model
+    references = []
+    for score in scores:
+        if score.setting.mechanism is None and score.setting.measure == measure:
+            name = "clean" if score.setting.model == model else score.setting.model
             if name in ("clean", *BASELINES):
-                said.append(f"{name} {each.value:.3f} {_between(each.interval)}")
-    return ", ".join(reversed(said))
+                references.append(f"{name} {score.value:.3f} {_between(score.interval)}")
+    return ", ".join(reversed(references))
 
 
 def _table(scores: Sequence[Score]) -> Table:
     """A row for each mechanism and epsilon, a column for each regime."""
     from rich.markup import escape
-    from rich.table import Table
 
     from sottovoce.evaluation.downstream.scores import without_epsilon
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = new_table()
     table.add_column("mechanism", no_wrap=True)
     table.add_column("epsilon", justify="right", no_wrap=True)
     table.add_column("un-\nchanged", justify="right", no_wrap=True)
-    for which in dict.fromkeys(each.hidden for each in scores):
-        table.add_column(f"{which}\nobfuscated", justify="right")
+    for regime in dict.fromkeys(score.hidden for score in scores):
+        table.add_column(f"{regime}\nobfuscated", justify="right")
     rows: dict[str | None, list[Score]] = {}
-    for each in scores:
-        rows.setdefault(each.setting.mechanism, []).append(each)
-    for own in rows.values():
-        first = own[0]
+    for score in scores:
+        rows.setdefault(score.setting.mechanism, []).append(score)
+    for row in rows.values():
+        first = row[0]
         epsilon = first.setting.epsilon
         table.add_row(
             escape(without_epsilon(first)),
             "-" if epsilon is None else f"{epsilon:g}",
             "-" if first.unchanged is None else f"{first.unchanged:.0%}",
-            *(_cell(each) for each in own),
+            *map(_cell, row),
         )
     return table
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sottovoce.cli.discreet import DiscreetCommand, DiscreetGroup
+from sottovoce.cli.options import AsJson
+from sottovoce.cli.output import new_console, new_table, print_json, say
 from sottovoce.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def show(
         typer.Option(metavar="TEXT|-", help="What was spent on this text; - reads it from stdin."),
     ] = None,
     last: Annotated[int, typer.Option(help="How many of the latest releases to list.")] = 10,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what was spent under each promise, the budgets, and the latest releases."""
     from sottovoce.ledger import Budget, Ledger, NoLedgerError
@@ -50,18 +51,15 @@ def show(
         budget = ledger.budget()
         spent, records = ledger.spent(text), ledger.entries(last, text=text)
     if as_json:
-        typer.echo(
-            json.dumps(
-                {
-                    "budget": budget.to_dict(),
-                    "spent": [each.to_dict() for each in spent],
-                    "records": [each.to_dict() for each in records],
-                },
-                indent=2,
-            )
+        print_json(
+            {
+                "budget": budget.to_dict(),
+                "spent": [total.to_dict() for total in spent],
+                "records": [record.to_dict() for record in records],
+            }
         )
-        return
-    _print(budget, spent, records, one_text=text is not None)
+    else:
+        _print(budget, spent, records, one_text=text is not None)
 
 
 @app.command(cls=DiscreetCommand, epilog="Example: `sottovoce ledger budget --per-text 50`")
@@ -114,27 +112,25 @@ def reset(
     """
     from sottovoce.ledger import DamagedLedgerError, Ledger
 
-    _say(
+    say(
         "This forgets what was spent, which does not unsay it: those who got your releases still "
         "have them, and new ones add to what they know."
     )
     if not yes and typer.prompt("Type yes to go on", err=True) != "yes":
-        _say("nothing was changed")
+        say("nothing was changed")
         raise typer.Exit(1)
     try:
         Ledger.open(create=False).reset()
     except DamagedLedgerError:
         aside = Ledger.set_aside()
         Ledger.open()
-        _say(f"There is a new ledger, without budgets. The damaged one is in {aside}.")
+        say(f"There is a new ledger, without budgets. The damaged one is in {aside}.")
     else:
-        _say("The ledger is empty; the budgets are as before.")
+        say("The ledger is empty; the budgets are as before.")
 
 
 def _print(budget: Budget, spent: list[Spent], records: list[Record], *, one_text: bool) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False)
+    console = new_console()
     if spent:
         _print_spent(console, spent)
         console.print()
@@ -148,47 +144,42 @@ def _print(budget: Budget, spent: list[Spent], records: list[Record], *, one_tex
 
 def _print_spent(console: Console, spent: list[Spent]) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
     from sottovoce.ledger import in_words
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("promise", overflow="fold")
-    table.add_column("space", overflow="fold")
-    for column in ("nats", "left", "releases", "in clear"):
-        table.add_column(column, justify="right")
-    for each in spent:
+    numbers = ("nats", "left", "releases", "in clear")
+    table = new_table("promise", "space", *numbers, numbers=numbers)
+    for total in spent:
         table.add_row(
-            escape(" ".join(filter(None, (each.notion, each.metric)))),
-            escape(each.space or "-"),
-            _nats(each.nats),
-            "-" if each.left is None else f"{each.left:g}",
-            f"{each.releases:,}",
-            f"{each.in_clear:,}",
+            escape(" ".join(filter(None, (total.notion, total.metric)))),
+            escape(total.space or "-"),
+            _nats(total.nats),
+            "-" if total.left is None else f"{total.left:g}",
+            f"{total.releases:,}",
+            f"{total.in_clear:,}",
         )
     console.print(table)
-    for each in spent:
-        console.print(f"\n{in_words(each, **_distances(each))}", markup=False)
+    for total in spent:
+        console.print(f"\n{in_words(total, **_distances(total))}", markup=False)
 
 
 def _print_records(console: Console, records: list[Record]) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = new_table()
     table.add_column("time (UTC)", no_wrap=True)
     for column in ("to", "mechanism", "release"):
         table.add_column(column, overflow="fold")
     for column in ("variants", "nats"):
         table.add_column(column, justify="right")
-    for each in records:
+    for record in records:
         table.add_row(
-            each.time[:16].replace("T", " "),
-            escape(each.destination),
-            escape(each.mechanism),
-            each.release if each.repeats is None else "remembered",
-            str(each.variants),
-            _nats(each.spent),
+            record.time[:16].replace("T", " "),
+            escape(record.destination),
+            escape(record.mechanism),
+            record.release if record.repeats is None else "remembered",
+            str(record.variants),
+            _nats(record.spent),
         )
     console.print(table)
 
@@ -204,15 +195,11 @@ def _distances(spent: Spent) -> dict[str, float]:
 
 def _limits(budget: Budget) -> str:
     limits = {"for each text": budget.per_text, "in total": budget.total}
-    said = [f"{limit:g} nats {name}" for name, limit in limits.items() if limit is not None]
-    if not said:
+    parts = [f"{limit:g} nats {name}" for name, limit in limits.items() if limit is not None]
+    if not parts:
         return "No budget: everything is counted, nothing refused."
-    return f"Budget: {' and '.join(said)}, under each promise."
+    return f"Budget: {' and '.join(parts)}, under each promise."
 
 
 def _nats(nats: float | None) -> str:
     return "no bound" if nats is None else f"{nats:g}"
-
-
-def _say(sentence: str) -> None:
-    typer.echo(sentence, err=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from sottovoce.cli.options import AsJson, Space
+from sottovoce.cli.output import new_console, new_table, print_json
 
 if TYPE_CHECKING:
     from sottovoce.mechanisms import Mechanism
@@ -16,12 +18,12 @@ def mechanisms(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME|SPEC]", help="One mechanism in detail.")
     ] = None,
-    space: Annotated[
-        str | None, typer.Option(help="Word space for facts that depend on one.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    space: Space = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show the mechanisms: parameters, guarantee, paper.
+
+    Some facts depend on the word space.
 
     [bold]Examples[/bold]
 
@@ -42,7 +44,7 @@ def mechanisms(
     real = words is not None
     if as_json:
         described = [_describe(mechanism, real) for mechanism in built]
-        typer.echo(json.dumps(described[0] if name else described, indent=2))
+        print_json(described[0] if name else described)
     elif name:
         _print_one(built[0], real)
     else:
@@ -80,36 +82,30 @@ def _describe(mechanism: Mechanism, real: bool) -> dict[str, Any]:
 
 
 def _print_table(mechanisms: list[Mechanism]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("mechanism", "what it does", "guarantee", "metric"):
-        table.add_column(column, overflow="fold")
+    table = new_table("mechanism", "what it does", "guarantee", "metric")
     for mechanism in mechanisms:
         promise = mechanism.guarantee
         table.add_row(mechanism.name, mechanism.summary, promise.notion, promise.metric or "-")
-    console = Console()
+    console = new_console()
     console.print(table)
     console.print("\nMore on one: sottovoce mechanisms NAME", style="dim")
 
 
 def _print_one(mechanism: Mechanism, real: bool) -> None:
-    from rich.console import Console
-
-    said = _describe(mechanism, real)
-    console = Console(highlight=False)
+    description = _describe(mechanism, real)
+    console = new_console()
     console.print(f"[bold]{mechanism.name}[/bold]: {mechanism.summary}")
     console.print(f"[dim]{mechanism.paper}[/dim]\n")
     console.print("[bold]Parameters[/bold]")
-    for each in said["parameters"]:
-        default = "-" if each["default"] in (None, ()) else each["default"]
-        value = default if each["value"] in (None, ()) else each["value"]
-        console.print(f"  {each['name']} = {value}   [dim]{each['help']}[/dim]")
-    if said["protects"] != "all":
-        console.print(f"  Protects as published: {said['protects']}; other words stay in clear.")
+    for parameter in description["parameters"]:
+        default = "-" if parameter["default"] in (None, ()) else parameter["default"]
+        value = default if parameter["value"] in (None, ()) else parameter["value"]
+        console.print(f"  {parameter['name']} = {value}   [dim]{parameter['help']}[/dim]")
+    if description["protects"] != "all":
+        protected = description["protects"]
+        console.print(f"  Protects as published: {protected}; other words stay in clear.")
     console.print(f"\n[bold]Guarantee[/bold]  {mechanism.guarantee.sentence}")
     for caveat in mechanism.guarantee.caveats:
         console.print(f"  - {caveat}")
-    for fact, value in said["facts"].items():
-        console.print(f"  - on space {said['space']}: {fact} {value:.4g}")
+    for fact, value in description["facts"].items():
+        console.print(f"  - on space {description['space']}: {fact} {value:.4g}")

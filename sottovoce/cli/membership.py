@@ -2,62 +2,57 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sottovoce.choices import Release
+from sottovoce.cli.options import (
+    AsJson,
+    Epsilons,
+    HowReleased,
+    ResourceOptions,
+    Seed,
+    build_mechanisms,
+    figure_option,
+    grouped,
+    listed_epsilons,
+)
+from sottovoce.cli.output import new_console, new_table, print_json, progress_bar, say_seeded
 from sottovoce.errors import UsageError
 
 if TYPE_CHECKING:
-    from sottovoce.mechanisms import Mechanism
     from sottovoce.privacy import MembershipReport
     from sottovoce.privacy.membership_audit import Outcome
 
 
+@grouped
 def membership(
     file: Annotated[
         str, typer.Argument(metavar="FILE|-", help="Query log with the columns user and query.")
     ],
+    resources: ResourceOptions,
     mechanism: Annotated[
         str | None,
         typer.Option("-m", "--mechanism", help="Name or spec; without it, clean text alone."),
     ] = None,
-    epsilons: Annotated[
-        list[str] | None,
-        typer.Option("-e", "--epsilon", metavar="E[,E…]", help="One or more epsilons."),
-    ] = None,
+    epsilons: Epsilons = None,
     members: Annotated[int, typer.Option(help="Users whose releases train a model.")] = 100,
     shadows: Annotated[int, typer.Option(help="Models that the auditor learns from.")] = 4,
     repeats: Annotated[int, typer.Option(help="Random splits of the users.")] = 3,
     min_queries: Annotated[int, typer.Option(help="Leave out users with fewer queries.")] = 150,
     max_queries: Annotated[int, typer.Option(help="Leave out users with more queries.")] = 500,
     n: Annotated[int, typer.Option("-n", "--variants", help="Variants of each query.")] = 1,
-    release: Annotated[
-        Release, typer.Option(help="N fresh draws, or N readings of one draw.")
-    ] = "independent",
-    space: Annotated[str | None, typer.Option(help="Word space: a name or a folder.")] = None,
-    pool: Annotated[
-        str | None, typer.Option(metavar="FILE|demo", help="Public strings that comet releases.")
-    ] = None,
-    encoder: Annotated[str, typer.Option(help="Sentence encoder of comet.")] = "auto",
-    corpus: Annotated[
-        Path | None, typer.Option(help="Documents of yours that fea reads its words off.")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Reproducible splits and draws, for experiments.")
-    ] = None,
-    figure: Annotated[
-        Path | None, typer.Option(metavar="OUT.png|svg", help="Draw AUC against epsilon.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    release: HowReleased = "independent",
+    seed: Seed = None,
+    figure: Annotated[Path | None, figure_option("Draw AUC against epsilon.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Try to tell whose releases a text model learnt from.
 
-    Half of some users release their queries, and a text model learns from them. The auditor asks it
-    about the queries of all, and says who was in. FILE is CSV, TSV or JSON lines, or gzipped.
+    A text model learns from the obfuscated queries of half of the users. The auditor asks it about
+    the queries of all users, and guesses who was among that half. FILE is CSV, TSV or JSON lines,
+    and may be gzipped.
 
     [bold]Examples[/bold]
 
@@ -67,29 +62,22 @@ def membership(
 
       sottovoce membership log.csv -m vickrey-cmp:t=0.5 -e 10 --members 20 --min-queries 30 --json
     """
-    values = _epsilons(epsilons)
-    if values and mechanism is None:
+    numbers = listed_epsilons(epsilons)
+    if numbers and mechanism is None:
         raise UsageError("an epsilon belongs to a mechanism: give one with -m, as in -m cmp")
-    if figure is not None:
-        from sottovoce.plotting import check_figure_path
-
-        if mechanism is None:
-            raise UsageError("a figure shows AUC against epsilon: give -m and -e")
-        check_figure_path(figure)
-    from sottovoce.cli.progress import progress_bar
+    if figure is not None and mechanism is None:
+        raise UsageError("a figure shows AUC against epsilon: give -m and -e")
     from sottovoce.privacy import membership as audit_membership
     from sottovoce.privacy import read_user_log
 
-    chosen = (
-        [] if mechanism is None else _mechanisms(mechanism, values, space, corpus, pool, encoder)
-    )
-    if figure is not None and not all(hasattr(each, "epsilon") for each in chosen):
+    mechanisms = [] if mechanism is None else build_mechanisms([mechanism], numbers, resources)
+    if figure is not None and not hasattr(mechanisms[0], "epsilon"):
         raise UsageError("a figure shows AUC against epsilon, and this mechanism has none")
     log = read_user_log(file)
     with progress_bar("training and asking models") as progress:
         report = audit_membership(
             log,
-            chosen,
+            mechanisms,
             members=members,
             shadows=shadows,
             repeats=repeats,
@@ -106,37 +94,13 @@ def membership(
 
         save_figure(auc_figure(report), figure)
     if as_json:
-        typer.echo(json.dumps(report.to_dict(), indent=2))
+        print_json(report.to_dict())
     else:
         _print(report)
 
 
-def _epsilons(given: list[str] | None) -> list[float]:
-    try:
-        return [float(part) for each in given or () for part in each.split(",")]
-    except ValueError:
-        raise UsageError("an epsilon is a number: write -e 10, or -e 5,10,15") from None
-
-
-def _mechanisms(
-    spec: str,
-    epsilons: list[float],
-    space: str | None,
-    corpus: Path | None,
-    pool: str | None,
-    encoder: str,
-) -> list[Mechanism]:
-    from sottovoce.cli.building import build_mechanism
-
-    settings = [{"epsilon": each} for each in dict.fromkeys(epsilons)] or [{}]
-    return [build_mechanism(spec, each, space, "all", corpus, pool, encoder) for each in settings]
-
-
 def _print(report: MembershipReport) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = new_table()
     table.add_column("released")
     for column in (
         "max(AUC, 1-AUC)",
@@ -155,7 +119,7 @@ def _print(report: MembershipReport) -> None:
             f"{outcome.accuracy:.0%}",
             f"{naive.auc:.2f}  {_between(naive.auc_interval)}",
         )
-    console = Console(highlight=False)
+    console = new_console()
     console.print(table)
     console.print(
         f"\n{report.members} members and {report.members} non-members in each of {report.repeats} "
@@ -168,13 +132,13 @@ def _print(report: MembershipReport) -> None:
     for remark in report.remarks:
         console.print(f"Note: {remark}.")
     if report.seeded:
-        typer.secho("seeded: reproducible, for experiments only", fg="yellow", err=True)
+        say_seeded()
 
 
 def _rows(report: MembershipReport) -> list[tuple[Outcome, Outcome]]:
     """Each outcome beside that of the auditor who learnt from clean text."""
-    clean, *others = report.outcomes
-    return [(clean, clean), *zip(others[::2], others[1::2], strict=True)]
+    clean, *obfuscated = report.outcomes
+    return [(clean, clean), *zip(obfuscated[::2], obfuscated[1::2], strict=True)]
 
 
 def _between(interval: tuple[float, float]) -> str:

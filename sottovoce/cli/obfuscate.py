@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sottovoce.choices import Release
 from sottovoce.cli.options import (
+    HowReleased,
     MechanismOptions,
     ResourceOptions,
     Seed,
     TextOptions,
     Workers,
     grouped,
+    refuse_for_whole_texts,
 )
+from sottovoce.cli.output import say_seeded
 from sottovoce.errors import PrivacyWarning, UsageError
 
 if TYPE_CHECKING:
@@ -42,9 +44,7 @@ def obfuscate(
         list[str] | None, typer.Argument(metavar="TEXT…|-", help="Texts; - reads lines from stdin.")
     ] = None,
     n: Annotated[int, typer.Option("-n", "--variants", help="Variants of each text.")] = 1,
-    release: Annotated[
-        Release, typer.Option(help="N fresh draws, or N readings of one draw.")
-    ] = "independent",
+    release: HowReleased = "independent",
     restore_case: Annotated[
         bool, typer.Option("--restore-case", help="Copy upper and lower case.")
     ] = False,
@@ -78,6 +78,8 @@ def obfuscate(
     from sottovoce.obfuscation import Obfuscator
 
     built = mechanism.build(resources)
+    if restore_case:
+        refuse_for_whole_texts(built, "--restore-case")
     obfuscator = Obfuscator(
         built,
         n=n,
@@ -178,26 +180,24 @@ def _print_json(result: Obfuscation) -> None:
 
 
 def _write(line: str) -> None:
-    # Only the owner's own JSON can hold what is not valid UTF-8: his original text.
+    # Only JSON, which is for the owner, can hold what is not valid UTF-8: the original text.
     sys.stdout.buffer.write(line.encode("utf-8", "backslashreplace") + b"\n")
     sys.stdout.flush()
 
 
-def _unit(result: Obfuscation) -> str:
-    units = {"metric": "per unit of distance", "group": "per word, inside groups"}
-    return units.get(result.guarantee.notion, "per word")
-
-
 def _say_what_it_means(result: Obfuscation) -> None:
-    """One honest sentence, for people only."""
+    """What was promised and spent; only where a person reads it."""
     if result.seeded:
-        typer.secho("seeded: reproducible, for experiments only", fg="yellow", err=True)
+        say_seeded()
     if not sys.stderr.isatty():
         return
     typer.secho(f"\n{result.mechanism}: {result.guarantee.sentence}", dim=True, err=True)
     if result.spent is not None:
+        from sottovoce.ledger.entries import unit
+
+        per = unit(result.guarantee.notion, result.guarantee.metric)
         typer.secho(
-            f"Spent on this text: {result.spent:g} nats {_unit(result)} "
+            f"Spent on this text: {result.spent:g} nats {per} "
             f"({len(result.variants)} variants, {result.release}).",
             dim=True,
             err=True,

@@ -9,47 +9,96 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Collection
+from copy import copy
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, get_type_hints
 
 import typer
 
-from sottovoce.choices import UnknownPolicy
-from sottovoce.errors import UsageError
+from sottovoce import defaults
+from sottovoce.choices import Release, UnknownPolicy
+from sottovoce.errors import SottovoceError, UsageError
 
 if TYPE_CHECKING:
-    from sottovoce.mechanisms import Mechanism
+    from sottovoce.mechanisms import Mechanism, WordMechanism
+    from sottovoce.spaces.space import WordSpace
     from sottovoce.text import TextPipeline
+    from sottovoce.types import IntArray
 
 FROM_FILE = "file:"
 
 # Single options
 
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Epsilon: TypeAlias = Annotated[
+    float | None, typer.Option("-e", "--epsilon", help="Budget for each word and release.")
+]
+Epsilons: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("-e", "--epsilon", metavar="E[,E…]", help="One or more epsilons."),
+]
+HowReleased: TypeAlias = Annotated[
+    Release, typer.Option("--release", help="N fresh draws, or N readings of one draw.")
+]
+Parameters: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Mechanism parameter.")
+]
 Seed: TypeAlias = Annotated[
     int | None, typer.Option("--seed", help="Reproducible draws, for experiments only.")
 ]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="For programs.")]
-Workers: TypeAlias = Annotated[int, typer.Option("--workers", help="Worker processes.")]
+Space: TypeAlias = Annotated[
+    str | None, typer.Option("--space", help="Word space: a name or a folder.")
+]
+Spec: TypeAlias = Annotated[
+    str, typer.Argument(metavar="SPEC", help="A mechanism by name or spec, as cmp:epsilon=10.")
+]
+Workers: TypeAlias = Annotated[
+    int, typer.Option("--workers", help="Worker processes on this machine.")
+]
+
+
+def figure_option(shows: str) -> Any:
+    """``--figure``: whether the file can be written is checked before the long work."""
+    return typer.Option("--figure", metavar="OUT.png|svg", help=shows, callback=_checked_figure)
+
+
+def _checked_figure(path: Path | None) -> Path | None:
+    if path is None:
+        return None
+    from sottovoce.plotting import check_figure_path
+
+    return check_figure_path(path)
 
 
 # Groups
 
 
 @dataclass(frozen=True)
-class ResourceOptions:
-    """What a mechanism works on."""
+class SpaceOptions:
+    """What a mechanism works on that replaces words."""
 
     panel: ClassVar[str] = "What the mechanism works on"
 
-    space: Annotated[str | None, typer.Option(help="Word space: a name or a folder.")] = None
+    space: Space = None
     output_vocabulary: Annotated[
         str, typer.Option(help="Words that may be released: all, clean, dictionary, file:PATH …")
     ] = "all"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What :func:`sottovoce.mechanisms.build.build` takes."""
+        return {"space": self.space, "output_vocabulary": self.output_vocabulary}
+
+
+@dataclass(frozen=True)
+class ResourceOptions(SpaceOptions):
+    """What any mechanism works on."""
+
     corpus: Annotated[
         Path | None,
-        typer.Option(help="Documents of yours (JSON lines or text) that fea reads its words off."),
+        typer.Option(help="Your documents (JSON lines or text), from which fea takes its words."),
     ] = None
     pool: Annotated[
         str | None,
@@ -65,15 +114,9 @@ class ResourceOptions:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What :func:`sottovoce.mechanisms.build.build` takes."""
-        named = {
-            "space": self.space,
-            "output_vocabulary": self.output_vocabulary,
-            "corpus": self.corpus,
-            "pool": self.pool,
-            "encoder": self.encoder,
-        }
-        return {**named, **key_values(self.more, "--with")}
+        """Those of the words, and all others."""
+        named = {"corpus": self.corpus, "pool": self.pool, "encoder": self.encoder}
+        return {**super().settings, **named, **key_values(self.more, "--with")}
 
 
 @dataclass(frozen=True)
@@ -84,27 +127,65 @@ class MechanismOptions:
 
     mechanism: Annotated[
         str, typer.Option("-m", "--mechanism", help="Name or spec, as cmp:epsilon=12.5.")
-    ] = "cmp"
-    epsilon: Annotated[
-        float | None, typer.Option("-e", "--epsilon", help="Budget for each word and release.")
-    ] = None
-    set: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Mechanism parameter.")
-    ] = None
+    ] = defaults.MECHANISM
+    epsilon: Epsilon = None
+    set: Parameters = None
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """What ``--set`` and ``--epsilon`` say."""
-        given: dict[str, Any] = dict(key_values(self.set, "--set"))
-        return given if self.epsilon is None else {**given, "epsilon": self.epsilon}
-
-    def build(self, resources: ResourceOptions) -> Mechanism:
+    def build(self, resources: SpaceOptions) -> Mechanism:
         """The mechanism asked for."""
-        from sottovoce.cli.progress import progress_bar
-        from sottovoce.mechanisms.build import build
+        parameters = given_parameters(self.set, self.epsilon)
+        return build_mechanism(self.mechanism, parameters, resources.settings)
 
-        with progress_bar("reading the pool") as progress:
-            return build(self.mechanism, self.parameters, resources.settings, progress=progress)
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """What is searched, and how much of each answer is taken."""
+
+    collection: Annotated[
+        str, typer.Option("--collection", help="demo, a folder, or ir_datasets:ID.")
+    ] = defaults.COLLECTION
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="bm25, tfidf, dense, http:FILE.toml, opensearch:URL/INDEX, postgres:DSN#TABLE."
+        ),
+    ] = defaults.ENGINE
+    rerank: Annotated[
+        str, typer.Option(help="auto, light, strong, bm25, none: what orders the answers here.")
+    ] = defaults.RERANKER
+    depth: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help=f"Documents taken from each answer; {defaults.DEMO_DEPTH} of the demo collection, "
+            f"else {defaults.DEPTH}.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class SampleOptions:
+    """Which words are measured one by one, and how closely."""
+
+    panel: ClassVar[str] = "Words measured"
+
+    words: Annotated[
+        str,
+        typer.Option(metavar="N|FILE", help="How many words, or a file of words, one a line."),
+    ] = "200"
+    draws: Annotated[
+        int, typer.Option(help="Draws for each word, where there is no exact law.")
+    ] = 1000
+    eta: Annotated[float, typer.Option(help="Share of a word's releases that S_w leaves out.")] = (
+        0.01
+    )
+
+    def word_ids(self, space: WordSpace) -> tuple[IntArray, int]:
+        """The ids of the words asked for, and how many words of a file the space lacks."""
+        from sottovoce.privacy.word_samples import choose_words
+
+        is_count = self.words.isascii() and self.words.isdigit()
+        return choose_words(space, int(self.words) if is_count else Path(self.words))
 
 
 @dataclass(frozen=True)
@@ -113,7 +194,9 @@ class TextOptions:
 
     panel: ClassVar[str] = "Words"
 
-    unknown: Annotated[UnknownPolicy, typer.Option(help="Words the space lacks.")] = "uniform"
+    unknown: Annotated[
+        UnknownPolicy, typer.Option(help="What becomes of words that the space lacks.")
+    ] = "uniform"
     protect: Annotated[
         str | None,
         typer.Option(
@@ -124,18 +207,25 @@ class TextOptions:
     ] = None
     keep: Annotated[
         list[str] | None,
-        typer.Option(metavar="WORD|file:PATH", help="Release this word in clear."),
+        typer.Option(metavar="WORD|file:PATH", help="Release these words as they are."),
     ] = None
     drop_punctuation: Annotated[
         bool, typer.Option("--drop-punctuation", help="Leave punctuation out.")
     ] = False
 
-    def pipeline(self, mechanism: Mechanism, *, restore_case: bool = False) -> TextPipeline:
+    def pipeline(self, mechanism: Mechanism, *, restore_case: bool) -> TextPipeline:
         """How texts are cut for this mechanism; refuses what would do nothing."""
         from sottovoce.text import TextPipeline
 
-        if not mechanism.cuts_texts:
-            self._refuse_for(mechanism, restore_case)
+        used = {
+            "--keep": bool(self.keep),
+            "--unknown": self.unknown != "uniform",
+            "--protect": self.protect is not None,
+            "--drop-punctuation": self.drop_punctuation,
+        }
+        for option in used:
+            if used[option]:
+                refuse_for_whole_texts(mechanism, option)
         return TextPipeline(
             unknown=self.unknown,
             protect=self.protect or mechanism.protects,
@@ -144,21 +234,13 @@ class TextOptions:
             restore_case=restore_case,
         )
 
-    def _refuse_for(self, mechanism: Mechanism, restore_case: bool) -> None:
-        """Options about words do nothing where texts are replaced as a whole."""
-        used = {
-            "--keep": bool(self.keep),
-            "--unknown": self.unknown != "uniform",
-            "--protect": self.protect is not None,
-            "--restore-case": restore_case,
-            "--drop-punctuation": self.drop_punctuation,
-        }
-        for option, is_used in used.items():
-            if is_used:
-                raise UsageError(
-                    f"{option} is about words, and {mechanism.name} replaces whole texts: leave it "
-                    "out"
-                )
+
+def refuse_for_whole_texts(mechanism: Mechanism, option: str) -> None:
+    """Refuse an option about words where texts are replaced as a whole: it would do nothing."""
+    if not mechanism.cuts_texts:
+        raise UsageError(
+            f"{option} is about words, and {mechanism.name} replaces whole texts: leave it out"
+        )
 
 
 # Reading what options say
@@ -175,22 +257,106 @@ def key_values(pairs: list[str] | None, option: str) -> dict[str, str]:
     return values
 
 
+def given_parameters(pairs: list[str] | None, epsilon: float | None) -> dict[str, Any]:
+    """What ``--set`` and ``--epsilon`` say."""
+    parameters: dict[str, Any] = dict(key_values(pairs, "--set"))
+    return parameters if epsilon is None else {**parameters, "epsilon": epsilon}
+
+
 def listed_words(entries: list[str] | None) -> frozenset[str]:
     """Words as typed, and those of files (``file:PATH``), one a line."""
+    from sottovoce.files import read_words
+
     words: set[str] = set()
     for entry in entries or ():
         if not entry.startswith(FROM_FILE):
             words.add(entry)
             continue
         try:
-            lines = Path(entry.removeprefix(FROM_FILE)).read_text("utf-8-sig").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
+            words |= read_words(entry.removeprefix(FROM_FILE))
+        except SottovoceError as error:
             raise UsageError(
-                f"a list of words cannot be read ({type(error).__name__}): give file:PATH of a "
-                "UTF-8 text file with one word a line"
+                f"a list of words cannot be read ({error}): give file:PATH of a UTF-8 text file "
+                "with one word a line"
             ) from None
-        words.update(filter(None, map(str.strip, lines)))
     return frozenset(words)
+
+
+def listed_epsilons(entries: list[str] | None) -> list[float]:
+    """Numbers as typed, ``5`` or ``5,10``, each once."""
+    try:
+        numbers = [float(part) for entry in entries or () for part in entry.split(",")]
+    except ValueError:
+        raise UsageError("an epsilon is a number: write -e 10, or -e 5,10,15") from None
+    return list(dict.fromkeys(numbers))
+
+
+# Building what options ask for
+
+
+def build_mechanism(spec: str, parameters: dict[str, Any], settings: dict[str, Any]) -> Mechanism:
+    """A mechanism with what it works on; a bar shows what takes long."""
+    from sottovoce.cli.output import progress_bar
+    from sottovoce.mechanisms.build import build
+
+    with progress_bar("reading the pool") as progress:
+        return build(spec, parameters, settings, progress=progress)
+
+
+def build_word_mechanism(
+    spec: str, parameters: dict[str, Any], resources: SpaceOptions
+) -> WordMechanism:
+    """The same for commands that measure single words; refuses what does not replace words."""
+    from sottovoce.mechanisms import WordMechanism, parse
+
+    if spec.strip() == "none":
+        raise UsageError(
+            "none protects nothing: every word comes back. Name a mechanism that replaces words, "
+            "such as cmp"
+        )
+    kind, _ = parse(spec, **parameters)
+    if not kind.by_word:
+        raise UsageError(
+            f"{kind.name} rewrites whole texts; this is about mechanisms that replace word by "
+            "word, such as cmp: see 'sottovoce mechanisms'"
+        )
+    mechanism = build_mechanism(spec, parameters, resources.settings)
+    assert isinstance(mechanism, WordMechanism)  # noqa: S101 - its class was asked before
+    return mechanism
+
+
+def build_mechanisms(
+    specs: Collection[str],
+    epsilons: Collection[float],
+    resources: ResourceOptions,
+    used_elsewhere: Collection[str] = (),
+) -> list[Mechanism]:
+    """Each mechanism with each epsilon; one that has no epsilon, once.
+
+    A resource need not be for all of the mechanisms: one is enough, or something else that the
+    command does (``used_elsewhere`` names such settings). One that nothing uses is refused.
+    """
+    from sottovoce.mechanisms import parse
+    from sottovoce.mechanisms.build import settings_of
+
+    settings_by_spec = {spec: settings_of(parse(spec)[0]) for spec in specs}
+    used = set(used_elsewhere).union(*settings_by_spec.values())
+    mechanisms: list[Mechanism] = []
+    for spec, names in settings_by_spec.items():
+        settings = {
+            name: value
+            for name, value in resources.settings.items()
+            if name in names or name not in used
+        }
+        mechanism = build_mechanism(spec, {}, settings)
+        if epsilons and hasattr(mechanism, "epsilon"):
+            changes: list[dict[str, Any]] = [{"epsilon": epsilon} for epsilon in epsilons]
+            mechanisms += [replace(mechanism, **change) for change in changes]
+        else:
+            mechanisms.append(mechanism)
+    if epsilons and not any(hasattr(mechanism, "epsilon") for mechanism in mechanisms):
+        raise UsageError(f"-e does nothing with {' and '.join(settings_by_spec)}: leave it out")
+    return mechanisms
 
 
 # Taking groups apart for typer, and putting them together again
@@ -222,16 +388,21 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     if len(by_name) < len(parameters):
         raise TypeError(f"{command.__name__} has an option twice")
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {name: one.annotation for name, one in by_name.items()}
+    run.__annotations__ = {name: parameter.annotation for name, parameter in by_name.items()}
     return run
 
 
 def _options_of(group: type[Any]) -> list[inspect.Parameter]:
+    """The fields of a group as parameters, each shown under the group's panel."""
     hints = get_type_hints(group, include_extras=True)
+    parameters = []
     for field in fields(group):
-        (option,) = hints[field.name].__metadata__
+        (option,) = map(copy, hints[field.name].__metadata__)  # Other groups may use it, too.
         option.rich_help_panel = getattr(group, "panel", None)
-    return [_keyword(field.name, field.default, hints[field.name]) for field in fields(group)]
+        kind: Any = Annotated[hints[field.name].__origin__, option]
+        default = inspect.Parameter.empty if field.default is MISSING else field.default
+        parameters.append(_keyword(field.name, default, kind))
+    return parameters
 
 
 def _keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from sottovoce.cli.options import AsJson, figure_option
+from sottovoce.cli.output import new_console, new_table, print_json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,12 +38,9 @@ def quipu(
         ),
     ] = None,
     samples: Annotated[int, typer.Option(help="Resamplings of the queries.")] = 2000,
-    seed: Annotated[int, typer.Option(help="Of the resampling; no privacy hangs on it.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
-    figure: Annotated[
-        Path | None,
-        typer.Option(metavar="OUT.png|svg", help="Draw risk against utility."),
-    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the resampling; it protects nothing.")] = 0,
+    as_json: AsJson = False,
+    figure: Annotated[Path | None, figure_option("Draw risk against utility.")] = None,
 ) -> None:
     """Score systems by risk and utility over their parameter: above 0 the person gains more.
 
@@ -56,21 +55,19 @@ def quipu(
 
       sottovoce quipu measured.csv --json
     """
-    from sottovoce.plotting import check_figure_path, save_figure
+    from sottovoce.plotting import save_figure
     from sottovoce.privacy import quipu_score as scoring
     from sottovoce.privacy import read_curves
 
-    if figure is not None:
-        check_figure_path(figure)
     curves = read_curves(file, tuple(descending or ()))
     scores = [
-        scoring.quipu(each.risks, each.utilities, best=best, samples=samples, seed=seed)
-        for each in curves
+        scoring.quipu(curve.risks, curve.utilities, best=best, samples=samples, seed=seed)
+        for curve in curves
     ]
     if figure is not None:
         save_figure(_draw(curves, best), figure)
     if as_json:
-        typer.echo(json.dumps(_describe(curves, scores, best, samples, seed), indent=2))
+        print_json(_describe(curves, scores, best, samples, seed))
     else:
         _print(curves, scores)
 
@@ -94,7 +91,7 @@ def _describe(
 def _draw(curves: list[Curve], best: float | None) -> Figure:
     from sottovoce.plotting import new_figure, plane
 
-    paths: dict[str, tuple[ArrayLike, ArrayLike]] = {each.system: each.means() for each in curves}
+    paths: dict[str, tuple[ArrayLike, ArrayLike]] = {c.system: c.means() for c in curves}
     if best is not None:
         paths["the query itself"] = ([1.0], [best])
     figure, (plot,) = new_figure(width=5.5, height=5.5)
@@ -103,18 +100,13 @@ def _draw(curves: list[Curve], best: float | None) -> Figure:
 
 
 def _print(curves: list[Curve], scores: list[QuipuScore]) -> None:
-    from rich.console import Console
     from rich.markup import escape
-    from rich.table import Table
 
     from sottovoce.privacy.quipu_score import MEANING
 
     anchored = any(score.anchored is not None for score in scores)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("system", overflow="fold")
-    for column in ("points", "QuIPU", "by nu", *(["anchored"] if anchored else [])):
-        table.add_column(column, justify="right")
-    table.add_column("flags", overflow="fold")
+    numbers = ("points", "QuIPU", "by nu", *(["anchored"] if anchored else []))
+    table = new_table("system", *numbers, "flags", numbers=numbers)
     for curve, score in zip(curves, scores, strict=True):
         table.add_row(
             escape(curve.system),
@@ -124,10 +116,11 @@ def _print(curves: list[Curve], scores: list[QuipuScore]) -> None:
             *([_cell(score.anchored, score.anchored_interval)] if anchored else []),
             ", ".join(score.flags),
         )
-    console = Console(highlight=False)
+    console = new_console()
     console.print(table)
     console.print()
-    notes = [f"{flag}: {MEANING[flag]}." for flag in MEANING if _raised(flag, scores)]
+    raised = {flag for score in scores for flag in score.flags}
+    notes = [f"{flag}: {meaning}." for flag, meaning in MEANING.items() if flag in raised]
     if any(score.interval for score in scores):
         notes.append("In brackets: the 95 % bootstrap interval over queries.")
     notes.append(
@@ -136,10 +129,6 @@ def _print(curves: list[Curve], scores: list[QuipuScore]) -> None:
     )
     for note in notes:
         console.print(note, style="dim", markup=False)
-
-
-def _raised(flag: str, scores: list[QuipuScore]) -> bool:
-    return any(flag in score.flags for score in scores)
 
 
 def _cell(value: float | None, interval: Interval | None) -> str:

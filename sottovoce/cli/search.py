@@ -1,8 +1,7 @@
-"""``sottovoce search``: what stays, what is sent, what is found, what it costs."""
+"""``sottovoce search``: what stays here, what is sent, what is found, what it costs."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,16 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sottovoce import defaults
 from sottovoce.choices import Original, Pooling, SearchRelease
 from sottovoce.cli.options import (
     AsJson,
+    EngineOptions,
     MechanismOptions,
     ResourceOptions,
     Seed,
     TextOptions,
     grouped,
 )
-from sottovoce.cli.progress import progress_bar
+from sottovoce.cli.output import new_console, print_json, progress_bar
 from sottovoce.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,29 +35,16 @@ SENT_SHOWN = 20
 
 
 @dataclass(frozen=True)
-class SearchOptions:
-    """Where to search, how much, and what becomes of the answers."""
+class SearchOptions(EngineOptions):
+    """Where to search, how often, and what becomes of the answers."""
 
-    collection: Annotated[
-        str, typer.Option("--collection", help="demo, a folder, or ir_datasets:ID.")
-    ] = "demo"
-    engine: Annotated[
-        str,
-        typer.Option(
-            help="bm25, tfidf, dense, http:FILE.toml, opensearch:URL/INDEX, postgres:DSN#TABLE."
-        ),
-    ] = "bm25"
-    n: Annotated[int, typer.Option("-n", "--variants", help="Queries to send.")] = 20
+    n: Annotated[int, typer.Option("-n", "--variants", help="Queries to send.")] = defaults.VARIANTS
     release: Annotated[
         SearchRelease | None,
-        typer.Option(help="How they are drawn; once if the mechanism can, else independent."),
+        typer.Option(help="How queries are drawn; once if the mechanism can, else independent."),
     ] = None
     pooling: Annotated[Pooling, typer.Option(help="How answers are put together.")] = "union"
-    rerank: Annotated[
-        str, typer.Option(help="auto, light, strong, bm25, none: what orders the answers here.")
-    ] = "auto"
-    depth: Annotated[int, typer.Option(help="Documents taken from each answer.")] = 100
-    top: Annotated[int, typer.Option(help="Hits to show.")] = 10
+    top: Annotated[int, typer.Option(help="Hits to show.")] = defaults.TOP
     original: Annotated[
         Original, typer.Option(help="If a variant is the query itself: send it, or nothing.")
     ] = "allow"
@@ -68,7 +56,7 @@ class SearchOptions:
 @grouped
 def search(
     query: Annotated[
-        str, typer.Argument(metavar="QUERY|-", help="It stays here; - reads it from stdin.")
+        str, typer.Argument(metavar="QUERY|-", help="What to search for; - reads it from stdin.")
     ],
     how: SearchOptions,
     mechanism: MechanismOptions,
@@ -95,7 +83,7 @@ def search(
     with progress_bar("asking, one query after the other") as progress:
         result = private_search.search(query, how.top, on_step=_shown_while_sending(progress))
     if as_json:
-        typer.echo(json.dumps(result.to_dict(), ensure_ascii=False, indent=2))
+        print_json(result.to_dict())
     else:
         show(result, private_search)
 
@@ -114,7 +102,7 @@ def _obfuscator(
         built,
         n=how.n,
         release=release_for(built, how.release),
-        pipeline=texts.pipeline(built),
+        pipeline=texts.pipeline(built, restore_case=False),
         rng=seed,
     )
 
@@ -140,7 +128,7 @@ def _prepare(how: SearchOptions, obfuscator: Obfuscator) -> PrivateSearch:
         ledger=Ledger.open() if how.ledger else None,
         remember=how.release == "remembered",
         pooling=how.pooling,
-        depth=how.depth,
+        depth=how.depth or defaults.usual_depth(how.collection, remote=engine.remote),
         original=how.original,
     )
 
@@ -165,11 +153,10 @@ def _documents(collection: str, read: list[Document]) -> Iterator[Document]:
 
 def show(result: SearchResult, search: PrivateSearch, console: Console | None = None) -> None:
     """The result for people."""
-    from rich.console import Console
     from rich.markup import escape
     from rich.padding import Padding
 
-    console = console or Console(highlight=False)
+    console = console or new_console()
     console.print(f"\n[bold]Stayed here[/bold]  {escape(result.query)}")
     again = " once more, as before" if result.recalled else ""
     where = "" if search.engine.remote else ", which plays the stranger on this machine"
@@ -203,10 +190,10 @@ def _show_cost(result: SearchResult, search: PrivateSearch, console: Console) ->
     cost = "nothing bounds it" if result.spent is None else f"{result.spent:g} nats {per}"
     console.print(f"\n[bold]Cost[/bold]  {cost}, {result.mechanism}, {result.release}", end="")
     if search.ledger is not None:
-        totals = [each for each in search.ledger.spent(result.query) if each.unit == per]
-        for each in totals:
-            so_far = "without bound" if each.nats is None else f"{each.nats:g} nats"
-            console.print(f"; on this query so far {so_far}", end="")
+        for total in search.ledger.spent(result.query):
+            if total.unit == per:
+                so_far = "without bound" if total.nats is None else f"{total.nats:g} nats"
+                console.print(f"; on this query so far {so_far}", end="")
     console.print(".")
     console.print(
         f"[bold]Said aloud[/bold]  {result.said_aloud} of the {result.words} words of your query "

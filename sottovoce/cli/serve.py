@@ -12,45 +12,32 @@ from typing import Annotated
 
 import typer
 
+from sottovoce.cli.options import EngineOptions, Space, grouped
 from sottovoce.errors import UsageError, need
 
 
+@grouped
 def serve(
+    searched: EngineOptions,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Where to listen; 0 for any free port.")
     ] = 8765,
     host: Annotated[
-        str, typer.Option(help="Address to listen on. Others than this machine's are exposed!")
+        str, typer.Option(help="Address to listen on; any but 127.0.0.1 lets other machines in!")
     ] = "127.0.0.1",
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME[:PORT]", help="A further name by which browsers may address it."
+            metavar="NAME[:PORT]", help="A further name by which browsers may address the service."
         ),
     ] = None,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in your browser.")
     ] = True,
-    collection: Annotated[
-        str, typer.Option("--collection", help="demo, a folder, or ir_datasets:ID.")
-    ] = "demo",
-    engine: Annotated[
-        str,
-        typer.Option(
-            help="bm25, tfidf, dense, http:FILE.toml, opensearch:URL/INDEX, postgres:DSN#TABLE."
-        ),
-    ] = "bm25",
-    rerank: Annotated[
-        str, typer.Option(help="auto, light, strong, bm25, none: what orders the answers here.")
-    ] = "auto",
-    depth: Annotated[
-        int | None,
-        typer.Option(min=1, help="Documents taken from each answer; 10 of demo, else 100."),
-    ] = None,
-    space: Annotated[str | None, typer.Option(help="Word space: a name or a folder.")] = None,
+    space: Space = None,
     log: Annotated[
         str,
-        typer.Option(metavar="LOG|demo", help="Query log that an attacker is taken to have."),
+        typer.Option(metavar="LOG|demo", help="Query log that the attacker is assumed to have."),
     ] = "demo",
 ) -> None:
     """Open the local app: search in a low voice, in the browser.
@@ -69,8 +56,8 @@ def serve(
     """
     for package in ("fastapi", "uvicorn"):
         need(package, "app", "the local app needs an extra")
-    from sottovoce.app.running import bind, run
-    from sottovoce.app.service import create_app
+    from sottovoce.app.server import bind, run
+    from sottovoce.app.service import Service, create_app
     from sottovoce.app.settings import Settings
 
     listening = bind(host, port)
@@ -80,19 +67,23 @@ def serve(
             host=host,
             port=listening.getsockname()[1],
             allowed_hosts=_names(host, allow_host),
-            collection=collection,
-            engine=engine,
-            reranker=rerank,
-            depth=depth,
+            collection=searched.collection,
+            engine=searched.engine,
+            reranker=searched.rerank,
+            depth=searched.depth,
             space=space,
             log=log,
-            token=secrets.token_urlsafe(24) if token is None else _checked(token),
+            token=secrets.token_urlsafe(24) if token is None else _checked_token(token),
         )
-        app = create_app(settings)
-        service = app.state.service
-        service.bench.need()
-        opening = service.opening() if browser else None
-        run(app, settings, listening, lambda: _say(settings.address, host, opening))
+        service = Service(settings)
+        service.parts.load_named()
+        opening = service.opening_address() if browser else None
+        run(
+            create_app(service=service),
+            settings,
+            listening,
+            lambda: _announce(settings.address, host, opening),
+        )
     finally:
         listening.close()
     typer.echo("stopped", err=True)
@@ -101,13 +92,14 @@ def serve(
 
 
 def _names(host: str, allowed: list[str] | None) -> tuple[str, ...]:
-    """Names to answer to; that of the address itself among them, if it is one."""
-    everywhere = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
-    own = () if host in everywhere else (f"[{host}]" if ":" in host else host,)
-    return tuple(dict.fromkeys((*own, *(allowed or ()))))
+    """Names to answer to: those allowed, and the address itself unless it stands for all."""
+    names = list(allowed or ())
+    if host not in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
+        names.insert(0, f"[{host}]" if ":" in host else host)
+    return tuple(dict.fromkeys(names))
 
 
-def _checked(token: str) -> str:
+def _checked_token(token: str) -> str:
     if re.fullmatch(r"[A-Za-z0-9_-]{16,200}", token) is None:
         raise UsageError(
             "$SOTTOVOCE_TOKEN must have at least 16 letters, digits, - or _: it is all that keeps "
@@ -116,8 +108,8 @@ def _checked(token: str) -> str:
     return token
 
 
-def _say(address: str, host: str, opening: str | None) -> None:
-    """Tell where it is, and open the browser beside: some browsers keep who calls them."""
+def _announce(address: str, host: str, opening: str | None) -> None:
+    """Say where it is, and open the browser in a thread: some browsers return only when closed."""
     from sottovoce.app.settings import LOOPBACK
 
     typer.echo(f"sottovoce is at  {address}")

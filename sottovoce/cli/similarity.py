@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sottovoce.cli.progress import progress_bar
+from sottovoce.cli.options import AsJson, figure_option
+from sottovoce.cli.output import new_console, new_table, print_json, progress_bar
 from sottovoce.errors import SottovoceError
 
 if TYPE_CHECKING:
@@ -38,17 +38,17 @@ def similarity(
         typer.Option("-m", "--measure", help="jaccard, bleu, meteor, semantic; all if not given."),
     ] = None,
     encoder: Annotated[
-        str, typer.Option(help="Who judges meaning: auto, light, strong, a model, or none.")
+        str,
+        typer.Option(help="Encoder that compares meanings: auto, light, strong, a model, none."),
     ] = "auto",
-    keep_case: Annotated[bool, typer.Option("--keep-case", help="Tell Apple from apple.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    keep_case: Annotated[
+        bool, typer.Option("--keep-case", help="Upper and lower case are different.")
+    ] = False,
+    as_json: AsJson = False,
     per_query: Annotated[
         bool, typer.Option("--per-query", help="With --json: each query's values, by its id.")
     ] = False,
-    figure: Annotated[
-        Path | None,
-        typer.Option(metavar="OUT.png|svg", help="Draw the measures against epsilon."),
-    ] = None,
+    figure: Annotated[Path | None, figure_option("Draw the measures against epsilon.")] = None,
 ) -> None:
     """Compare texts with what was released instead: words, phrases, meaning.
 
@@ -64,18 +64,16 @@ def similarity(
 
       sottovoce similarity released.jsonl -m jaccard --json --per-query
     """
-    from sottovoce.plotting import check_figure_path, save_figure
+    from sottovoce.plotting import save_figure
     from sottovoce.privacy import SimilarityMeter
 
-    if figure is not None:
-        check_figure_path(figure)
-    found = [(Path(file).name, _read(file, at, len(files))) for at, file in enumerate(files, 1)]
+    contents = [(Path(file).name, _read(file, at, len(files))) for at, file in enumerate(files, 1)]
     meter = SimilarityMeter(measures or None, None if encoder == "none" else encoder, not keep_case)
-    rows = _in_order(_measure(meter, found))
+    rows = _in_order(_measure(meter, contents))
     if figure is not None:
         save_figure(_draw(rows), figure)
     if as_json:
-        typer.echo(json.dumps(_describe(rows, per_query), indent=2))
+        print_json(_describe(rows, per_query))
     else:
         _print(rows)
 
@@ -86,22 +84,19 @@ def _read(file: str, at: int, of: int) -> list[Released]:
     try:
         return read_releases(file)
     except SottovoceError as error:
-        if of == 1:
-            raise
-        raise type(error)(f"file {at} of {of}: {error}") from None
+        raise error if of == 1 else error.with_message(f"file {at} of {of}: {error}") from None
 
 
-def _measure(meter: SimilarityMeter, found: Sequence[tuple[str, list[Released]]]) -> list[Row]:
+def _measure(meter: SimilarityMeter, files: Sequence[tuple[str, list[Released]]]) -> list[Row]:
     from sottovoce.privacy.text_similarity import count_pairs
 
-    total = sum(count_pairs(releases) for _, releases in found)
+    total = sum(count_pairs(releases) for _, releases in files)
     rows: list[Row] = []
     done = 0
     with progress_bar("comparing") as bar:
-        for name, releases in found:
-            before = done
-            here = (lambda at, _, before=before: bar(before + at, total)) if bar else None
-            rows.append((name, meter.measure(releases, here)))
+        for name, releases in files:
+            show = (lambda at, _, before=done: bar(before + at, total)) if bar else None
+            rows.append((name, meter.measure(releases, show)))
             done += count_pairs(releases)
     return rows
 
@@ -119,21 +114,19 @@ def _in_order(rows: list[Row]) -> list[Row]:
 
 def _kind(row: Row) -> str:
     """The mechanism without its epsilon; the file's name where the file does not say."""
-    name, said = row
-    if said.mechanism is None:
+    name, similarity = row
+    if similarity.mechanism is None:
         return name
-    kind, _, settings = said.mechanism.partition(":")
-    rest = [each for each in settings.split(",") if each and not each.startswith("epsilon=")]
+    kind, _, parameters = similarity.mechanism.partition(":")
+    rest = [part for part in parameters.split(",") if part and not part.startswith("epsilon=")]
     return f"{kind}:{','.join(rest)}" if rest else kind
 
 
 def _describe(rows: list[Row], per_query: bool) -> dict[str, Any]:
     from sottovoce.statistics import LEVEL
 
-    return {
-        "level": LEVEL,
-        "files": [{"file": name, **said.to_dict(per_query)} for name, said in rows],
-    }
+    files = [{"file": name, **similarity.to_dict(per_query)} for name, similarity in rows]
+    return {"level": LEVEL, "files": files}
 
 
 def _draw(rows: list[Row]) -> Figure:
@@ -153,17 +146,10 @@ def _draw(rows: list[Row]) -> Figure:
             values = {
                 f"{_kind(row)} {_number(row[1].epsilon)}": row[1].values[measure] for row in rows
             }
-            edges = [each / 20 for each in range(-20 if measure == "semantic" else 0, 21)]
+            # The cosine of meanings can be negative.
+            edges = [twentieth / 20 for twentieth in range(-20 if measure == "semantic" else 0, 21)]
             histogram(plot, values, bins=edges, title=measure, x="similarity", y="share of queries")
     return figure
-
-
-def _labels(rows: list[Row]) -> list[str]:
-    """A different name for each file."""
-    short = [f"{_kind(row)} {_number(row[1].epsilon)}" for row in rows]
-    if len(set(short)) == len(rows):
-        return short
-    return [f"{at}. {name}" for at, (name, _) in enumerate(rows, 1)]
 
 
 def _curves(rows: list[Row]) -> dict[str, tuple[list[float], list[Similarity]]]:
@@ -177,37 +163,30 @@ def _curves(rows: list[Row]) -> dict[str, tuple[list[float], list[Similarity]]]:
     return curves if any(len(set(at)) > 1 for at, _ in curves.values()) else {}
 
 
-def _band(of: Sequence[Similarity], measure: Measure) -> tuple[list[float], list[float]]:
-    ends = [said.interval(measure) or (said.mean(measure),) * 2 for said in of]
+def _band(similarities: Sequence[Similarity], measure: Measure) -> tuple[list[float], list[float]]:
+    ends = [one.interval(measure) or (one.mean(measure),) * 2 for one in similarities]
     return [low for low, _ in ends], [high for _, high in ends]
 
 
 def _print(rows: list[Row]) -> None:
-    from rich.console import Console
     from rich.markup import escape
-    from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
     kinds = [(_kind(row), row[1].epsilon) for row in rows]
     with_files = len(set(kinds)) < len(kinds)
-    if with_files:
-        table.add_column("file", overflow="fold")
-    table.add_column("mechanism", overflow="fold")
-    for column in ("epsilon", "queries", *rows[0][1].values):
-        table.add_column(column, justify="right")
-    for row, (kind, epsilon) in zip(rows, kinds, strict=True):
-        said = row[1]
+    numbers = ("epsilon", "queries", *rows[0][1].values)
+    table = new_table(*(["file"] if with_files else []), "mechanism", *numbers, numbers=numbers)
+    for (name, similarity), (kind, epsilon) in zip(rows, kinds, strict=True):
         table.add_row(
-            *([escape(row[0])] if with_files else []),
+            *([escape(name)] if with_files else []),
             escape(kind),
             _number(epsilon),
-            str(len(said.ids)),
-            *(_cell(said, measure) for measure in said.values),
+            str(len(similarity.ids)),
+            *(_cell(similarity, measure) for measure in similarity.values),
         )
-    console = Console(highlight=False)
+    console = new_console()
     console.print(table)
     console.print()
-    for note in _notes([said for _, said in rows]):
+    for note in _notes([similarity for _, similarity in rows]):
         console.print(note, style="dim", markup=False)
 
 
@@ -215,14 +194,14 @@ def _number(epsilon: float | None) -> str:
     return "-" if epsilon is None else f"{epsilon:g}"
 
 
-def _cell(said: Similarity, measure: Measure) -> str:
-    interval = said.interval(measure)
+def _cell(similarity: Similarity, measure: Measure) -> str:
+    interval = similarity.interval(measure)
     reach = "" if interval is None else f" ({interval[0]:.2f}–{interval[1]:.2f})"
-    return f"{said.mean(measure):.3f}{reach}"
+    return f"{similarity.mean(measure):.3f}{reach}"
 
 
-def _notes(said: Sequence[Similarity]) -> list[str]:
-    first = said[0]
+def _notes(similarities: Sequence[Similarity]) -> list[str]:
+    first = similarities[0]
     notes = ["Means over queries of the means over variants, with the 95 % interval."]
     if first.encoder is not None:
         notes.append(f"semantic: cosine by the encoder {first.encoder}.")
@@ -230,14 +209,14 @@ def _notes(said: Sequence[Similarity]) -> list[str]:
         notes.append(f"meteor: compares {first.meteor}.")
     if first.meteor == "words, stems":
         notes.append("For synonyms: sottovoce spaces add wordnet.")
-    if empty := sum(each.both_empty for each in said):
+    if empty := sum(similarity.both_empty for similarity in similarities):
         notes.append(f"{empty} empty variant(s) of empty texts count as equal.")
-    if left_out := sum(each.left_out for each in said):
+    if left_out := sum(similarity.left_out for similarity in similarities):
         notes.append(f"{left_out} text(s) of which nothing was released are left out.")
     if any(
-        abs(each.mean(name) - each.mean_of_variants(name)) > UNEVEN
-        for each in said
-        for name in each.values
+        abs(similarity.mean(measure) - similarity.mean_of_variants(measure)) > UNEVEN
+        for similarity in similarities
+        for measure in similarity.values
     ):
         notes.append(
             "Some queries have many more variants than others; the mean over all variants, "

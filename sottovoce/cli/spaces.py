@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sottovoce.cli.discreet import DiscreetCommand, DiscreetGroup
-from sottovoce.cli.progress import progress_bar
+from sottovoce.cli.options import AsJson
+from sottovoce.cli.output import print_json, progress_bar, say
 
 if TYPE_CHECKING:
     from sottovoce.spaces.resources import Resource
@@ -23,11 +23,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-
 
 @app.command("list", cls=DiscreetCommand)
-def list_spaces(as_json: Json = False) -> None:
+def list_spaces(as_json: AsJson = False) -> None:
     """Show the spaces and other resources on this machine, and those that can be added."""
     from dataclasses import asdict
 
@@ -35,7 +33,7 @@ def list_spaces(as_json: Json = False) -> None:
 
     spaces = [*sources.listed(), *resources.listed()]
     if as_json:
-        typer.echo(json.dumps([asdict(space) for space in spaces], indent=2))
+        print_json([asdict(space) for space in spaces])
         return
     rows = [("NAME", "ALIAS", "KIND", "WORDS", "DIMENSIONS", "ON DISK", "")]
     for space in spaces:
@@ -78,16 +76,16 @@ def add(
         raise UsageError("--archive goes with one space: name just the one it belongs to")
     for entry in [resources.find(name) or sources.named(name) for name in names]:
         if isinstance(entry, resources.Resource):
-            resources.add(entry, archives=archive or (), say=_say)
-            _say(f"{entry.name}: {entry.about}")
+            resources.add(entry, archives=archive or (), say=say)
+            say(f"{entry.name}: {entry.about}")
             continue
         if archive and len(archive) > 1:
             raise UsageError(f"{entry.name} comes from one package: give --archive once")
         with progress_bar("converting") as progress:
             space = sources.add(
-                entry.name, archive=archive[0] if archive else None, progress=progress, say=_say
+                entry.name, archive=archive[0] if archive else None, progress=progress, say=say
             )
-        _say(f"{space.name}: {space.size:,} words of {space.dimension} dimensions")
+        say(f"{space.name}: {space.size:,} words of {space.dimension} dimensions")
 
 
 @app.command(
@@ -116,8 +114,8 @@ def import_space(
             file, name=name, format=format, replace=replace, progress=progress
         )
     for remark in report.remarks():
-        _say(remark)
-    _say(
+        say(remark)
+    say(
         f"{space.name}: {report.words:,} words of {report.dimension} dimensions, imported in "
         f"{report.seconds:.1f} s; use it with --space {space.name}"
     )
@@ -131,9 +129,9 @@ def info(
     name: Annotated[str, typer.Argument(help="A name, alias or folder.")] = "default",
     output_vocabulary: Annotated[
         list[str] | None,
-        typer.Option(help="Also size up: dictionary, language:CODE or file:PATH (repeatable)."),
+        typer.Option(help="Also count: dictionary, language:CODE or file:PATH; repeat it."),
     ] = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show size, origin, licence, shape, and how many words could be released."""
     from sottovoce.spaces import resources
@@ -146,7 +144,7 @@ def info(
     choices = dict.fromkeys(["all", "clean", *(output_vocabulary or [])])
     facts = describe(resolve(name), tuple(choices))
     if as_json:
-        typer.echo(json.dumps(facts.as_dict(), indent=2))
+        print_json(facts.as_dict())
         return
     lines: dict[str, str | None] = {
         "name": facts.name,
@@ -186,7 +184,7 @@ def _show_resource(resource: Resource, as_json: bool) -> None:
         "problem": state.problem,
     }
     if as_json:
-        typer.echo(json.dumps(facts, indent=2))
+        print_json(facts)
         return
     _show(
         facts
@@ -210,7 +208,3 @@ def _show(lines: Mapping[str, str | None]) -> None:
 
 def _megabytes(size: int | None) -> str:
     return "-" if size is None else f"{size / 1e6:.1f} MB"
-
-
-def _say(sentence: str) -> None:
-    typer.echo(sentence, err=True)

@@ -126,10 +126,14 @@ def build(
     return kind(**resources, **arguments)
 
 
+def settings_of(kind: type[Mechanism]) -> set[str]:
+    """The names of the settings that choose what this kind of mechanism works on."""
+    return {name for resource in kind.resources() for name in _kind(resource).settings}
+
+
 def refuse_unused(kind: type[Mechanism], settings: Settings) -> None:
     """Refuse settings that choose something this kind of mechanism does not work on."""
-    used = {name for resource in kind.resources() for name in _kind(resource).settings}
-    defaults = resource_settings()
+    used, defaults = settings_of(kind), resource_settings()
     for name, value in settings.items():
         if name not in defaults:
             raise UsageError(f"no mechanism has anything that '{name}' would choose")

@@ -76,6 +76,11 @@ class Obfuscator:
         if self.release == "once":
             self.mechanism.check_once(self.n)
 
+    @property
+    def releases(self) -> int:
+        """What the variants of a text count as: one release where all are read off one point."""
+        return 1 if self.release == "once" else self.n
+
     def obfuscate(self, texts: Iterable[str], *, first: int = 0) -> Iterator[Obfuscation]:
         """Obfuscate texts one after the other, in order, a batch at a time.
 
@@ -222,8 +227,7 @@ class Obfuscator:
             guarantee = guarantee.with_caveats(ONE_POINT if by_word else ONE_POINT_OF_TEXT)
         if streams.reproducible:
             guarantee = guarantee.with_caveats(SEEDED)
-        releases = 0 if not counts.known else 1 if self.release == "once" else self.n
-        spent = guarantee.loss(1.0, releases)
+        spent = guarantee.loss(1.0, self.releases if counts.known else 0)
         return Obfuscation(
             text=text,
             variants=variants,

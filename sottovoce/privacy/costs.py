@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator, SeedSequence
 
+from sottovoce import defaults
 from sottovoce.choices import Release
 from sottovoce.collections import Collection, demo_log, load_collection
 from sottovoce.errors import SottovoceError
@@ -21,7 +22,7 @@ from sottovoce.text.comparing import comparable
 from sottovoce.text.tokens import tokenise
 from sottovoce.types import UNKNOWN, BoolArray, Float64Array, IntArray
 
-SENT, DEPTH = 20, 10
+SENT, DEPTH = defaults.VARIANTS, defaults.DEMO_DEPTH
 """Queries sent for each true one, and documents taken from each answer, as in the demo."""
 VARIANTS = 5
 """Releases of each query whose meaning is compared with its own."""

@@ -1,10 +1,9 @@
 """Private search: obfuscate, count, send, pool, re-rank. Only obfuscated queries leave."""
 
+from sottovoce.defaults import DEPTH, TOP
 from sottovoce.search.boundary import Boundary
 from sottovoce.search.pooling import Pooled, pool
 from sottovoce.search.private_search import (
-    DEPTH,
-    TOP,
     CountedRelease,
     PrivateSearch,
     SearchResult,

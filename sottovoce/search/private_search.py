@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sottovoce.choices import POOLINGS, Original, Pooling
+from sottovoce.defaults import DEPTH, TOP
 from sottovoce.engines.base import EngineError, LocalEngine, SearchEngine
 from sottovoce.errors import PrivacyWarning, SottovoceError
 from sottovoce.guarantees import Guarantee
@@ -24,7 +25,6 @@ from sottovoce.text.comparing import comparable
 from sottovoce.text.snippets import snippet
 from sottovoce.text.tokens import tokenise
 
-DEPTH, TOP = 100, 10
 RECALLED = "asked before: the same queries were sent again, which tells nothing new"
 
 

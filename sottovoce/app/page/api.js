@@ -4,8 +4,8 @@ const KEY = "sottovoce-token";
 
 /** Take the token out of the address at once, so that it stays in no history and no bookmark. */
 export function takeToken() {
-  const found = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (found) sessionStorage.setItem(KEY, found);
+  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (token) sessionStorage.setItem(KEY, token);
   if (location.hash) history.replaceState(null, "", location.pathname);
   return sessionStorage.getItem(KEY);
 }
@@ -46,22 +46,22 @@ const TODO = {
 /** A sentence as people write it. */
 export const sentence = (text) => text[0].toUpperCase() + text.slice(1).replace(/\.?$/, ".");
 
-/** Trouble out of what the service said, which repeats nothing of a request. */
-export function failed(said, status) {
-  const words = WORDS[said?.kind] ?? WORDS[status];
-  if (words) return new Trouble(...words, said?.kind);
-  const what = typeof said?.error === "string" && said.error ? said.error : "the service failed";
-  return new Trouble(sentence(what), TODO[said?.kind] ?? "", said?.kind);
+/** Trouble out of what the service answered, which repeats nothing of a request. */
+export function failed(answer, status) {
+  const words = WORDS[answer?.kind] ?? WORDS[status];
+  if (words) return new Trouble(...words, answer?.kind);
+  const what = typeof answer?.error === "string" && answer.error ? answer.error : "the service failed";
+  return new Trouble(sentence(what), TODO[answer?.kind] ?? "", answer?.kind);
 }
 
 async function refusal(response) {
-  let said = {};
+  let answer = {};
   try {
-    said = await response.json();
+    answer = await response.json();
   } catch {
     // No JSON: the status says enough.
   }
-  return failed(said, response.status);
+  return failed(answer, response.status);
 }
 
 async function send(method, path, body, { signal, accept = "application/json" } = {}) {

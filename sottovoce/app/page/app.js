@@ -7,7 +7,7 @@ import { showBudget, startLedger } from "./ledger.js";
 import { showMechanisms } from "./mechanisms.js";
 import { complain } from "./notice.js";
 import { showPlane, startPlane } from "./plane.js";
-import { forgetTexts, showChoices, startSanitise } from "./sanitise.js";
+import { forgetTexts, showChoices, startSanitize } from "./sanitize.js";
 import { forgetSearch, startSearch } from "./search.js";
 import { noSetting, showVoices } from "./setting.js";
 import { startTabs, startTheme } from "./tabs.js";
@@ -30,12 +30,12 @@ async function start() {
   if (!takeToken()) {
     throw new Trouble("This page was opened without its token.", "Open the address that the terminal printed.");
   }
-  for (const part of [startLedger, startPlane, startSearch, startHistory, startSanitise]) part();
+  for (const part of [startLedger, startPlane, startSearch, startHistory, startSanitize]) part();
   const health = await loaded();
-  const here = health.remote ? "" : ", which plays the stranger on this machine";
-  byId("engine").textContent = health.engine + here;
-  const { mechanisms } = await get("/v1/mechanisms");
-  showMechanisms(mechanisms);
+  const local = health.remote ? "" : ", which plays the stranger on this machine";
+  byId("engine").textContent = health.engine + local;
+  const { mechanisms, default: usual } = await get("/v1/mechanisms");
+  showMechanisms(mechanisms, usual);
   showChoices(mechanisms);
   await loadHistory();
   if (health.problems.length) {

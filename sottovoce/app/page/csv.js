@@ -2,7 +2,7 @@
 
 /** What stands between fields: what gives the first row most of them. */
 export const delimiterOf = (text) =>
-  [",", ";", "\t"].reduce((best, each) => (header(text, each).length > header(text, best).length ? each : best));
+  [",", ";", "\t"].reduce((best, sign) => (header(text, sign).length > header(text, best).length ? sign : best));
 
 /** The fields of the first row. */
 export function header(text, delimiter) {

@@ -27,7 +27,7 @@ export const show = (node, ...children) =>
 /** A list under a disclosure: there for those who want to know. */
 export const folded = (title, items) =>
   items?.length
-    ? el("details", {}, el("summary", {}, title), el("ul", {}, items.map((each) => el("li", {}, each))))
+    ? el("details", {}, el("summary", {}, title), el("ul", {}, items.map((item) => el("li", {}, item))))
     : null;
 
 /** A text with some of its parts marked; spans count Unicode characters, as the service does. */

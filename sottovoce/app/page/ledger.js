@@ -13,22 +13,22 @@ let unsaved = false;
 
 /** The account under the promise of the chosen setting: others are never added to it. */
 const account = () =>
-  ledger.spent.find((each) => ["notion", "metric", "space_sha256"].every((name) => each[name] === setting.account[name]));
+  ledger.spent.find((total) => ["notion", "metric", "space_sha256"].every((name) => total[name] === setting.account[name]));
 
 function spent() {
-  const own = account();
-  if (!own) return "Nothing is spent yet.";
-  const searches = own.records === 1 ? "1 release" : `${number(own.records)} releases`;
-  if (own.nats === null) return `Spent so far: without bound, in ${searches}.`;
-  return `Spent so far: ${number(own.nats)} nats, in ${searches}.`;
+  const total = account();
+  if (!total) return "Nothing is spent yet.";
+  const searches = total.records === 1 ? "1 release" : `${number(total.records)} releases`;
+  if (total.nats === null) return `Spent so far: without bound, in ${searches}.`;
+  return `Spent so far: ${number(total.nats)} nats, in ${searches}.`;
 }
 
 function left() {
-  const { total, per_text: each } = ledger.budget;
-  const every = each === null ? "" : ` At most ${number(each)} nats for each query.`;
-  if (total === null) return `${every ? "" : "No limit is set: everything is counted, nothing refused."}${every}`.trim();
+  const { total, per_text: perText } = ledger.budget;
+  const forQuery = perText === null ? "" : ` At most ${number(perText)} nats for each query.`;
+  if (total === null) return forQuery.trim() || "No limit is set: everything is counted, nothing refused.";
   const rest = account()?.left ?? total;
-  return `Left: ${number(rest)} of ${number(total)} nats.${every}`;
+  return `Left: ${number(rest)} of ${number(total)} nats.${forQuery}`;
 }
 
 /** What a field says; one that holds no number is not taken for one without a limit. */
@@ -76,8 +76,8 @@ export async function showBudget() {
 export function startLedger() {
   byId("limit-save").addEventListener("click", save);
   for (const id of Object.keys(LIMITS)) byId(id).addEventListener("input", () => (unsaved = true));
-  onSetting((chosen) => {
-    setting = chosen;
+  onSetting((changed) => {
+    setting = changed;
     render();
   });
 }

@@ -6,13 +6,13 @@ import { byId, el, folded, number, show } from "./dom.js";
 /** A guarantee in short; the long sentence comes with settings and mechanisms. */
 export function promise({ notion, epsilon, metric, scope }) {
   if (notion === "none") return "no formal guarantee.";
-  const each = `epsilon ${number(epsilon)} for each ${scope === "text" ? "text" : "word"}`;
-  if (notion === "metric") return `metric privacy, ${each}, per unit of ${metric} distance.`;
-  if (notion === "group") return `${each}, inside a group of similar words; the group is released.`;
-  return `local differential privacy, ${each}.`;
+  const budget = `epsilon ${number(epsilon)} for each ${scope === "text" ? "text" : "word"}`;
+  if (notion === "metric") return `metric privacy, ${budget}, per unit of ${metric} distance.`;
+  if (notion === "group") return `${budget}, inside a group of similar words; the group is released.`;
+  return `local differential privacy, ${budget}.`;
 }
 
-const part = (title, ...content) => [el("h4", {}, title), ...content.map((each) => el("p", {}, each))];
+const part = (title, ...content) => [el("h4", {}, title), ...content.map((text) => el("p", {}, text))];
 
 const CLAIMS = { stated: "What it promises", published: "What the paper claims" };
 
@@ -20,31 +20,31 @@ const verdict = (word) => el("span", { class: word === "REFUTED" ? "verdict bad"
 
 /** The verdict; where the paper claims more than is promised, one on each. */
 function audited({ verdict: overall, meaning, claims, why, by, made }) {
-  const each = claims.length > 1;
+  const several = claims.length > 1;
   return [
     el("h4", {}, "The audit"),
     el("p", {}, verdict(overall), `: ${meaning}.`),
-    each && el("ul", {}, claims.map((one) => el("li", {}, `${CLAIMS[one.label]}: `, verdict(one.verdict)))),
+    several && el("ul", {}, claims.map((claim) => el("li", {}, `${CLAIMS[claim.label]}: `, verdict(claim.verdict)))),
     why && el("p", {}, sentence(why)),
     by && el("p", { class: "hint" }, `Found by ${by}, ${made}.`),
   ];
 }
 
-const card = (each) =>
+const card = (mechanism) =>
   el(
     "article",
-    { class: "card", "aria-labelledby": `card-${each.name}` },
-    el("h3", { id: `card-${each.name}` }, each.name),
-    el("p", {}, sentence(each.summary)),
-    each.warning && el("p", { class: "plain" }, each.warning),
-    part("What it promises", sentence(each.guarantee.sentence)),
-    folded("What that does not cover", each.guarantee.caveats),
-    each.published && part("What the paper claims beyond that", sentence(each.published.sentence)),
-    audited(each.audit),
-    part("Paper", each.paper),
+    { class: "card", "aria-labelledby": `card-${mechanism.name}` },
+    el("h3", { id: `card-${mechanism.name}` }, mechanism.name),
+    el("p", {}, sentence(mechanism.summary)),
+    mechanism.warning && el("p", { class: "plain" }, mechanism.warning),
+    part("What it promises", sentence(mechanism.guarantee.sentence)),
+    folded("What that does not cover", mechanism.guarantee.caveats),
+    mechanism.published && part("What the paper claims beyond that", sentence(mechanism.published.sentence)),
+    audited(mechanism.audit),
+    part("Paper", mechanism.paper),
     folded(
       "Parameters",
-      each.parameters.map(
+      mechanism.parameters.map(
         ({ name, default: value, help }) =>
           `${name}${value == null || value === "" ? "" : ` = ${value}`}: ${help || "see the paper"}`,
       ),
@@ -52,10 +52,10 @@ const card = (each) =>
   );
 
 /** The cards, and the choices of both other tabs. */
-export function showMechanisms(all) {
+export function showMechanisms(all, usual) {
   show(byId("cards"), all.map(card));
   for (const id of ["mechanism", "s-mechanism"]) {
     show(byId(id), all.map(({ name }) => el("option", { value: name }, name)));
-    byId(id).value = "cmp";
+    byId(id).value = usual;
   }
 }

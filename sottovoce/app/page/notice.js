@@ -7,11 +7,11 @@ const place = byId("notice");
 
 export function complain(error) {
   if (error.name === "AbortError") return;
-  const known = error instanceof Trouble;
+  const explained = error instanceof Trouble;
   show(
     place,
-    el("p", {}, el("strong", {}, known ? error.message : "This page has a fault.")),
-    el("p", {}, known ? error.todo : "Reload it; if that does not help, use the commands in the terminal."),
+    el("p", {}, el("strong", {}, explained ? error.message : "This page has a fault.")),
+    el("p", {}, explained ? error.todo : "Reload it; if that does not help, use the commands in the terminal."),
   );
   place.hidden = false;
   place.scrollIntoView({ block: "nearest" });

@@ -22,7 +22,7 @@ const percent = (share) => `${Math.round(100 * share)} %`;
 
 /** The whole axis of risk: no wider than needed, so that settings can be told apart. */
 const SCALES = [0.1, 0.2, 0.5, 1];
-const scale = (points) => SCALES.find((end) => points.every((each) => each.risk[risk].value <= end)) ?? 1;
+const scale = (points) => SCALES.find((end) => points.every((point) => point.risk[risk].value <= end)) ?? 1;
 
 const across = (share) => EDGE.left + share * (WIDTH - EDGE.left - EDGE.right);
 const up = (share) => HEIGHT - EDGE.bottom - share * (HEIGHT - EDGE.top - EDGE.bottom);
@@ -49,21 +49,21 @@ function axes(most, end) {
 /** Names stay inside the picture. */
 const anchor = (x) => (x > WIDTH * 0.8 ? "end" : x < WIDTH * 0.2 ? "start" : "middle");
 
-function point(each, most, end) {
-  const x = across(each.risk[risk].value / end);
-  const y = up(each.utility.value / most);
-  const voice = voices.find((one) => at(one, each));
-  const chosen = at(setting, each);
+function drawn(measured, most, end) {
+  const x = across(measured.risk[risk].value / end);
+  const y = up(measured.utility.value / most);
+  const voice = voices.find((voice) => at(voice, measured));
+  const isSetting = at(setting, measured);
   const tell = () => {
-    byId("plane-tip").textContent = each.tooltip;
+    byId("plane-tip").textContent = measured.tooltip;
   };
-  const kinds = [voice && "voice-point", chosen && "chosen"].filter(Boolean).join(" ");
-  const name = chosen ? `${voice?.name ?? "your setting"} (chosen)` : voice?.name;
+  const kinds = [voice && "voice-point", isSetting && "chosen"].filter(Boolean).join(" ");
+  const name = isSetting ? `${voice?.name ?? "your setting"} (chosen)` : voice?.name;
   return svg(
     "g",
-    { class: kinds, tabindex: 0, role: "img", "aria-label": each.tooltip, onfocus: tell, onmouseenter: tell },
-    svg("title", {}, each.tooltip),
-    svg("circle", { cx: x, cy: y, r: chosen ? 9 : 6 }),
+    { class: kinds, tabindex: 0, role: "img", "aria-label": measured.tooltip, onfocus: tell, onmouseenter: tell },
+    svg("title", {}, measured.tooltip),
+    svg("circle", { cx: x, cy: y, r: isSetting ? 9 : 6 }),
     name && svg("text", { class: "name", x, y: y - 15, "text-anchor": anchor(x) }, name),
   );
 }
@@ -76,20 +76,20 @@ function picture(points) {
     "svg",
     { class: "plane", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": "Risk and utility of each setting" },
     axes(most, end),
-    ordered.map((each) => point(each, most, end)),
+    ordered.map((point) => drawn(point, most, end)),
   );
 }
 
 const range = (figure) => (figure ? `${percent(figure.value)} (${percent(figure.low)}–${percent(figure.high)})` : "not measured");
 
-const row = (each) =>
+const row = (point) =>
   el(
     "tr",
-    { "aria-current": at(setting, each) && "true" },
-    el("th", { scope: "row" }, each.title),
-    el("td", {}, range(each.risk.query)),
-    el("td", {}, range(each.risk.words)),
-    el("td", {}, each.utility ? each.utility.value.toFixed(3) : "not measured"),
+    { "aria-current": at(setting, point) && "true" },
+    el("th", { scope: "row" }, point.title),
+    el("td", {}, range(point.risk.query)),
+    el("td", {}, range(point.risk.words)),
+    el("td", {}, point.utility ? point.utility.value.toFixed(3) : "not measured"),
   );
 
 const table = () =>
@@ -125,8 +125,8 @@ function render() {
     show(byId("plane"), el("p", { class: "hint" }, plane.not_measured));
     return;
   }
-  const points = plane.points.filter((each) => each.utility && each.risk[risk]);
-  const here = plane.points.find((each) => at(setting, each));
+  const points = plane.points.filter((point) => point.utility && point.risk[risk]);
+  const current = plane.points.find((point) => at(setting, point));
   show(
     byId("plane"),
     kinds(),
@@ -137,7 +137,7 @@ function render() {
       el(
         "div",
         {},
-        el("p", { id: "plane-tip" }, here ? here.tooltip : "The chosen setting was not measured. Point at another one, or go there with Tab."),
+        el("p", { id: "plane-tip" }, current ? current.tooltip : "The chosen setting was not measured. Point at another one, or go there with Tab."),
         el("p", { class: "hint" }, plane.measured.sentence),
       ),
     ),
@@ -145,15 +145,15 @@ function render() {
   );
 }
 
-export function showPlane(described, known) {
-  plane = described;
-  voices = known;
+export function showPlane(measured, described) {
+  plane = measured;
+  voices = described;
   render();
 }
 
 export function startPlane() {
-  onSetting((chosen) => {
-    setting = chosen;
+  onSetting((changed) => {
+    setting = changed;
     render();
   });
 }

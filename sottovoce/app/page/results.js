@@ -8,10 +8,10 @@ const WORD = /[\p{L}\p{M}\p{N}]+/gu;
 const fold = (word) => word.normalize("NFKC").toLowerCase();
 
 /** Where words of the query stand in a variant, counted in Unicode characters. */
-function ownWords(variant, query) {
-  const own = new Set(Array.from(query.matchAll(WORD), ([word]) => fold(word)));
+function wordsOfQuery(variant, query) {
+  const queryWords = new Set(Array.from(query.matchAll(WORD), ([word]) => fold(word)));
   return Array.from(variant.matchAll(WORD))
-    .filter(([word]) => own.has(fold(word)))
+    .filter(([word]) => queryWords.has(fold(word)))
     .map(({ 0: word, index }) => {
       const start = Array.from(variant.slice(0, index)).length;
       return [start, start + Array.from(word).length];
@@ -22,7 +22,7 @@ const list = (variants, query) =>
   el(
     "ul",
     { class: "rows sent" },
-    variants.map((each) => el("li", {}, marked(each, ownWords(each, query), "a word of your query"))),
+    variants.map((variant) => el("li", {}, marked(variant, wordsOfQuery(variant, query), "a word of your query"))),
   );
 
 /** What something cost, in words; null means that nothing bounds it. */
@@ -60,7 +60,7 @@ function address(hit) {
   return el("small", {}, el("a", link, "Open"), ` ${new URL(hit.doc_id).host}: it will see that you come.`);
 }
 
-const found = (hit, sent) =>
+const shownHit = (hit, sent) =>
   el(
     "li",
     { class: "hit" },
@@ -107,7 +107,7 @@ export function showResult(result) {
     byId("came"),
     result.problem && el("p", { class: "plain" }, result.problem),
     result.hits.length
-      ? el("ol", { class: "hits" }, result.hits.map((hit) => found(hit, result.sent.length)))
+      ? el("ol", { class: "hits" }, result.hits.map((hit) => shownHit(hit, result.sent.length)))
       : el("p", {}, "Nothing. Try a louder voice, more queries, or other words."),
   );
 }

@@ -6,7 +6,7 @@ import { loadHistory } from "./history.js";
 import { showBudget } from "./ledger.js";
 import { complain, quiet } from "./notice.js";
 import { showPreview, showResult } from "./results.js";
-import { chosen } from "./setting.js";
+import { currentSetting } from "./setting.js";
 import { ended, step } from "./steps.js";
 
 let working = null;
@@ -51,7 +51,7 @@ function busy(now) {
 const preview = (query, setting) =>
   alone(async (signal) => {
     query ??= typed();
-    setting ??= await chosen();
+    setting ??= await currentSetting();
     // What was drawn and paid for stays until something else is.
     step("obfuscating");
     const drawn = await call("POST", "/v1/preview", { query, ...setting }, { signal });
@@ -63,7 +63,7 @@ const preview = (query, setting) =>
 const search = (query, setting, drawn) =>
   alone(async (signal) => {
     query ??= typed();
-    setting ??= await chosen();
+    setting ??= await currentSetting();
     // What a preview shows stays, so that it can still be sent after a failure.
     if (!byId("send")) byId("outcome").hidden = true;
     step("obfuscating");

@@ -13,7 +13,7 @@ const RELEASES = {
 const FIELDS = ["mechanism", "epsilon", "n", "release"];
 
 let voices = [];
-let own = null;
+let customized = null;
 let asking = Promise.resolve();
 let waiting = 0;
 let unknown = new Trouble("No setting is known yet: nothing was sent.", "Wait until the voices are shown.");
@@ -25,17 +25,17 @@ export const onSetting = (listener) => listeners.push(listener);
 const selected = () => voices.find(({ id }) => byId(`voice-${id}`).checked);
 
 /** The setting as a request has it: one whose meaning stands beside it, or none at all. */
-export async function chosen() {
+export async function currentSetting() {
   await asking;
   const voice = selected();
   if (voice) return { voice: voice.id };
-  if (own) return own;
+  if (customized) return customized;
   throw unknown;
 }
 
 /** There is no setting to search with, and this is why. */
 export function noSetting(why) {
-  own = null;
+  customized = null;
   unknown = why instanceof Trouble ? why : new Trouble("No setting is known: nothing was sent.", "Reload this page.");
 }
 
@@ -84,24 +84,24 @@ const details = ({ mechanism, epsilon, n, release }) => ({
 
 /** What the details say; another mechanism begins with its own epsilon and release. */
 function read(changed) {
-  const own = { mechanism: byId("mechanism").value };
-  if (byId("n").value) own.n = byId("n").valueAsNumber;
-  if (changed === "mechanism") return own;
-  if (byId("epsilon").value) own.epsilon = byId("epsilon").valueAsNumber;
-  return { ...own, release: byId("release").value };
+  const setting = { mechanism: byId("mechanism").value };
+  if (byId("n").value) setting.n = byId("n").valueAsNumber;
+  if (changed === "mechanism") return setting;
+  if (byId("epsilon").value) setting.epsilon = byId("epsilon").valueAsNumber;
+  return { ...setting, release: byId("release").value };
 }
 
 /** The details were changed: ask what is known of exactly this setting. */
 async function describe(changed) {
   const voice = selected();
   if (voice) byId(`voice-${voice.id}`).checked = false;
-  own = null;
+  customized = null;
   const turn = (waiting += 1);
   try {
     quiet();
     const setting = await call("POST", "/v1/setting", read(changed));
     if (turn !== waiting || selected()) return;
-    own = details(setting);
+    customized = details(setting);
     render(setting);
   } catch (error) {
     if (turn !== waiting || selected()) return;

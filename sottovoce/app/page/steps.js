@@ -20,11 +20,11 @@ export function step(name, detail = "") {
   byId("steps").hidden = false;
   show(
     byId("steps"),
-    ORDER.map((each, position) =>
+    ORDER.map((name, position) =>
       el(
         "li",
         { class: position < at ? "done" : position === at ? "now" : "", "aria-current": position === at && "step" },
-        NAMES[each] + (position === at && detail ? ` ${detail}` : ""),
+        NAMES[name] + (position === at && detail ? ` ${detail}` : ""),
       ),
     ),
   );

@@ -5,11 +5,11 @@ import { byId } from "./dom.js";
 const tabs = [...document.querySelectorAll('[role="tab"]')];
 
 function select(tab) {
-  for (const each of tabs) {
-    const chosen = each === tab;
-    each.setAttribute("aria-selected", chosen);
-    each.tabIndex = chosen ? 0 : -1;
-    byId(each.getAttribute("aria-controls")).hidden = !chosen;
+  for (const other of tabs) {
+    const selected = other === tab;
+    other.setAttribute("aria-selected", selected);
+    other.tabIndex = selected ? 0 : -1;
+    byId(other.getAttribute("aria-controls")).hidden = !selected;
   }
 }
 
@@ -34,10 +34,10 @@ export function startTabs() {
 export function startTheme() {
   const button = byId("theme");
   const system = matchMedia("(prefers-color-scheme: dark)");
-  let chosen = localStorage.getItem("sottovoce-theme");
+  let theme = localStorage.getItem("sottovoce-theme");
   const apply = () => {
-    const dark = chosen ? chosen === "dark" : system.matches;
-    if (chosen) document.documentElement.dataset.theme = chosen;
+    const dark = theme ? theme === "dark" : system.matches;
+    if (theme) document.documentElement.dataset.theme = theme;
     button.textContent = dark ? "Light" : "Dark";
     button.setAttribute("aria-label", dark ? "Light colours" : "Dark colours");
     return dark;
@@ -45,8 +45,8 @@ export function startTheme() {
   apply();
   system.addEventListener("change", apply);
   button.addEventListener("click", () => {
-    chosen = apply() ? "light" : "dark";
-    localStorage.setItem("sottovoce-theme", chosen);
+    theme = apply() ? "light" : "dark";
+    localStorage.setItem("sottovoce-theme", theme);
     apply();
   });
 }

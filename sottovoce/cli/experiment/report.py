@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sottovoce.cli.progress import progress_bar
+from sottovoce.cli.output import progress_bar
 
 if TYPE_CHECKING:
     from sottovoce.experiments.report.table import Table

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from sottovoce.cli.progress import progress_bar
+from sottovoce.cli.output import progress_bar
 from sottovoce.errors import UsageError
 
 if TYPE_CHECKING:

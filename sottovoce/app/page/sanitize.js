@@ -34,35 +34,35 @@ function showChoice() {
 }
 
 /** A file as text; bytes that are none would come out as other ones. */
-async function textOf(chosen) {
+async function textOf(upload) {
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(await chosen.arrayBuffer());
+    return new TextDecoder("utf-8", { fatal: true }).decode(await upload.arrayBuffer());
   } catch {
     throw new Trouble("That file cannot be read as UTF-8 text.", "Save it as “CSV UTF-8”, then choose it again.");
   }
 }
 
-async function choose(chosen) {
-  if (!chosen) return;
+async function choose(upload) {
+  if (!upload) return;
   quiet();
   try {
-    await read(chosen);
+    await read(upload);
   } catch (error) {
     backToText();
     complain(error);
   }
 }
 
-async function read(chosen) {
-  if (chosen.size > LARGEST) {
+async function read(upload) {
+  if (upload.size > LARGEST) {
     throw new Trouble("That file is too large for this page.", "Use the command: sottovoce sanitize.");
   }
-  const text = await textOf(chosen);
+  const text = await textOf(upload);
   file = { csv: text, delimiter: delimiterOf(text) };
   show(byId("column"), header(text, file.delimiter).map((name) => el("option", { value: name }, name)));
   byId("text").disabled = true;
   for (const id of ["column-field", "file-clear"]) byId(id).hidden = false;
-  byId("file-words").textContent = `${number(Math.ceil(chosen.size / 1024))} KiB read, on this machine.`;
+  byId("file-words").textContent = `${number(Math.ceil(upload.size / 1024))} KiB read, on this machine.`;
 }
 
 function clearFile() {
@@ -88,7 +88,7 @@ function request() {
   return { texts: typed.split("\n"), ...settings };
 }
 
-async function sanitise() {
+async function sanitize() {
   if (working) return;
   quiet();
   working = new AbortController();
@@ -131,7 +131,7 @@ function render() {
         "tr",
         {},
         el("td", {}, marked(row.original, row.changed_from, "replaced")),
-        el("td", {}, marked(row.sanitised, row.changed, "changed")),
+        el("td", {}, marked(row.sanitized, row.changed, "changed")),
       ),
     ),
   );
@@ -157,16 +157,16 @@ export function forgetTexts() {
 }
 
 function download() {
-  const text = result.csv ?? result.rows.map((row) => row.sanitised).join("\n");
+  const text = result.csv ?? result.rows.map((row) => row.sanitized).join("\n");
   const address = URL.createObjectURL(new Blob([text], { type: "text/plain;charset=utf-8" }));
   el("a", { href: address, download: result.csv === null ? "sanitised.txt" : "sanitised.csv" }).click();
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
-export function startSanitise() {
+export function startSanitize() {
   byId("file").addEventListener("change", (event) => choose(event.target.files[0]));
   byId("file-clear").addEventListener("click", backToText);
-  byId("s-go").addEventListener("click", sanitise);
+  byId("s-go").addEventListener("click", sanitize);
   byId("s-stop").addEventListener("click", () => working?.abort());
   byId("s-download").addEventListener("click", download);
   const drop = byId("drop");

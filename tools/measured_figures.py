@@ -1,7 +1,7 @@
-"""Figures that come with the package: of the demo collection, for whoever has run no experiment.
+"""Write the figures that the app shows for the demo collection to whoever has run no experiment.
 
-sottovoce experiment run examples/app-experiment.toml --out FOLDER
-python -m sottovoce.app.packaging FOLDER        writes measured.json anew
+Run the experiment first: sottovoce experiment run examples/app-experiment.toml --out FOLDER. Then
+python tools/measured_figures.py FOLDER writes sottovoce/app/measured.json anew.
 """
 
 from __future__ import annotations

@@ -1,18 +1,20 @@
-"""Workbench: everything that requests share, loaded once."""
+"""Everything that requests share, loaded once: collection, engine, spaces, encoders, mechanisms."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from sottovoce import defaults
+from sottovoce.app.schemas import DEFAULT_VOICE, VOICES, ProtectionBody, given_parameters
 from sottovoce.app.settings import Settings
-from sottovoce.app.voices import DEFAULT, VARIANTS, VOICES
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.ledger import Ledger, request_key
+from sottovoce.guarantees import Guarantee
+from sottovoce.ledger import Ledger, Promise, request_key
 from sottovoce.mechanisms.base import Mechanism
 from sottovoce.mechanisms.build import build
 from sottovoce.mechanisms.registry import parse
@@ -21,8 +23,7 @@ from sottovoce.search.private_search import PrivateSearch
 from sottovoce.search.reranking import EncoderReranker, Reranker, load_reranker
 
 if TYPE_CHECKING:
-    from sottovoce.app.schemas import Chosen
-    from sottovoce.collections import Collection
+    from sottovoce.collections import Collection, Document
     from sottovoce.encoders import Encoder
     from sottovoce.engines.base import LocalEngine, SearchEngine
     from sottovoce.pools import Pool
@@ -40,30 +41,30 @@ class LoadingError(SottovoceError):
     retry_after = 1
 
 
-class Once(Generic[Part]):
+class Lazy(Generic[Part]):
     """Something that is loaded when first asked for, and after a failure tried again."""
 
     def __init__(self, load: Callable[[], Part]) -> None:
         self._load, self._lock = load, Lock()
-        self._found: Part | None = None
+        self._part: Part | None = None
 
     def __call__(self) -> Part:
         """The thing itself."""
-        if self._found is None:
+        if self._part is None:
             with self._lock:
-                if self._found is None:
-                    self._found = self._load()
-        return self._found
+                if self._part is None:
+                    self._part = self._load()
+        return self._part
 
     @property
-    def there(self) -> bool:
-        """Whether it is loaded."""
-        return self._found is not None
+    def is_loaded(self) -> bool:
+        """Whether asking for it takes no time."""
+        return self._part is not None
 
 
 @dataclass(frozen=True)
-class Choice:
-    """How a query is protected, ready to use."""
+class Protection:
+    """How a query is protected: what draws its variants, and whether they are remembered."""
 
     obfuscator: Obfuscator
     remember: bool = False
@@ -75,43 +76,44 @@ class Choice:
 
     @property
     def key(self) -> str:
-        """What must be equal for two choices to be the same."""
+        """What must be equal for two protections to be the same."""
         return f"{self.release} {request_key(self.obfuscator)}"
 
 
-class Workbench:
-    """The collection, its engine, spaces, encoders and mechanisms of a running service."""
+class LoadedParts:
+    """The parts that a running service works with."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.collection: Once[Collection] = Once(self._load_collection)
-        self.engine: Once[SearchEngine] = Once(self._load_engine)
-        self.reranker: Once[Reranker] = Once(self._load_reranker)
-        self.space: Once[WordSpace] = Once(self._load_space)
-        self.log: Once[QueryLog] = Once(self._load_log)
-        self.pool: Once[Pool] = Once(self._load_pool)
-        self.corpus: Once[LocalEngine] = Once(self._load_corpus)
-        self.log_sha256: Once[str] = Once(self._hash_log)
+        self.collection: Lazy[Collection] = Lazy(self._load_collection)
+        self.engine: Lazy[SearchEngine] = Lazy(self._load_engine)
+        self.reranker: Lazy[Reranker] = Lazy(self._load_reranker)
+        self.space: Lazy[WordSpace] = Lazy(self._load_space)
+        self.log: Lazy[QueryLog] = Lazy(self._load_log)
+        self.pool: Lazy[Pool] = Lazy(self._load_pool)
+        self.corpus: Lazy[LocalEngine] = Lazy(self._load_corpus)
+        self.log_sha256: Lazy[str] = Lazy(self._hash_log)
         self._mechanisms: OrderedDict[tuple[Any, ...], Mechanism] = OrderedDict()
         self._lock, self._building = Lock(), Lock()
-        self.prepared = False
+        self.ready = False
+        """Whether everything was tried to be loaded; ``problems`` says what is missing."""
 
-    def need(self) -> None:
-        """Load what must be right from the beginning: wrong names end the start."""
+    def load_named(self) -> None:
+        """Load what people named: a wrong name ends the start."""
         self.engine()
         self.log()
 
-    def prepare(self) -> None:
+    def load_all(self) -> None:
         """Load what a first search needs; what is missing is said in ``problems``."""
         self.problems()
-        self.prepared = True
+        self.ready = True
         with suppress(SottovoceError):  # Whoever asks for the risk will be told.
             for encoder in self.attackers():
                 self.log().vectors(encoder)
 
-    def require_prepared(self) -> None:
+    def require_ready(self) -> None:
         """Refuse rather than wait for what is being loaded."""
-        if not self.prepared:
+        if not self.ready:
             raise LoadingError("the service is still loading: try again in a moment")
 
     def attackers(self) -> list[Encoder]:
@@ -124,80 +126,80 @@ class Workbench:
 
     def problems(self) -> list[str]:
         """What is missing, and what to do about it."""
-        said: dict[str, None] = {}
-        parts: tuple[Once[Any], ...] = (self.engine, self.log, self.space, self.reranker)
+        sentences: dict[str, None] = {}
+        parts: tuple[Lazy[Any], ...] = (self.engine, self.log, self.space, self.reranker)
         for part in parts:
             try:
                 part()
             except SottovoceError as error:
-                said[str(error)] = None
+                sentences[str(error)] = None
             except Exception as error:
-                said[f"something cannot be loaded ({type(error).__name__})"] = None
-        return list(said)
+                sentences[f"something cannot be loaded ({type(error).__name__})"] = None
+        return list(sentences)
 
     # How a text is protected
 
-    def mechanism(self, spec: str, settings: dict[str, Any]) -> Mechanism:
-        """The mechanism of these parameters; those used lately are kept."""
-        kind, arguments = parse(spec, **settings)
+    def mechanism(self, spec: str, parameters: dict[str, Any]) -> Mechanism:
+        """The mechanism with these parameters; those used lately are kept."""
+        kind, arguments = parse(spec, **parameters)
         key = (kind.name, *sorted(arguments.items()))
-        if (known := self._known(key)) is not None:
-            return known
+        if (kept := self._kept_mechanism(key)) is not None:
+            return kept
         with self._building:
-            if (known := self._known(key)) is not None:
-                return known
+            if (kept := self._kept_mechanism(key)) is not None:
+                return kept
             provided: dict[str, Callable[[], Any]] = {
                 "space": self.space,
                 "engine": self.corpus,
                 "pool": self.pool,
             }
-            built = build(spec, settings, provided=provided)
+            built = build(spec, parameters, provided=provided)
         with self._lock:
             self._mechanisms[key] = built
             while len(self._mechanisms) > MECHANISMS_KEPT:
                 self._mechanisms.popitem(last=False)
         return built
 
-    def _known(self, key: tuple[Any, ...]) -> Mechanism | None:
+    def _kept_mechanism(self, key: tuple[Any, ...]) -> Mechanism | None:
         with self._lock:
-            found = self._mechanisms.get(key)
-            if found is not None:
+            kept = self._mechanisms.get(key)
+            if kept is not None:
                 self._mechanisms.move_to_end(key)
-            return found
+            return kept
 
-    def choice(self, chosen: Chosen) -> Choice:
+    def protection(self, body: ProtectionBody) -> Protection:
         """What a voice, or the details, stand for; as ``sottovoce search`` has it."""
-        details = (chosen.mechanism, chosen.epsilon, chosen.n, chosen.release, chosen.set or None)
-        if all(each is None for each in details):
-            voice = next(each for each in VOICES if each.id == (chosen.voice or DEFAULT))
-            built = self.mechanism("cmp", {"epsilon": voice.epsilon})
-            return Choice(Obfuscator(built, n=self.usual_variants, release="once"))
-        parameters = given_parameters(chosen.set, chosen.epsilon)
-        built = self.mechanism(chosen.mechanism or "cmp", parameters)
-        return Choice(
-            Obfuscator(
-                built,
-                n=chosen.n or self.usual_variants,
-                release=release_for(built, chosen.release),
-            ),
-            remember=chosen.release == "remembered",
+        if body.has_details:
+            built = self.mechanism(body.mechanism or defaults.MECHANISM, given_parameters(body))
+        else:
+            voice = next(voice for voice in VOICES if voice.id == (body.voice or DEFAULT_VOICE))
+            built = self.mechanism(defaults.MECHANISM, {"epsilon": voice.epsilon})
+        obfuscator = Obfuscator(
+            built, n=body.n or self.usual_variants, release=release_for(built, body.release)
         )
+        return Protection(obfuscator, remember=body.release == "remembered")
 
     @property
     def usual_variants(self) -> int:
-        """How many variants a voice sends: fewer where the engine takes no more."""
+        """How many variants are sent: fewer where the engine takes no more."""
         most = self.engine().most_queries
-        return VARIANTS if most is None else min(VARIANTS, most)
+        return defaults.VARIANTS if most is None else min(defaults.VARIANTS, most)
 
-    def search(self, choice: Choice, ledger: Ledger) -> PrivateSearch:
-        """A search with this choice."""
+    @property
+    def depth(self) -> int:
+        """Documents taken from each answer."""
+        usual = defaults.usual_depth(self.settings.collection, remote=self.engine().remote)
+        return self.settings.depth or usual
+
+    def private_search(self, protection: Protection, ledger: Ledger) -> PrivateSearch:
+        """A search that protects queries like this."""
         return PrivateSearch(
-            choice.obfuscator,
+            protection.obfuscator,
             engine=self.engine(),
             reranker=self.reranker(),
             ledger=ledger,
-            remember=choice.remember,
-            depth=self.settings.documents,
+            remember=protection.remember,
+            depth=self.depth,
         )
 
     # Loading
@@ -210,10 +212,10 @@ class Workbench:
     def _load_engine(self) -> SearchEngine:
         from sottovoce.engines.choose import choose_engine
 
-        # Documents are read only if the engine asks for them.
-        return choose_engine(self.settings.engine, (doc for doc in self._documents()))
+        return choose_engine(self.settings.engine, self._documents())
 
-    def _documents(self) -> Any:
+    def _documents(self) -> Iterator[Document]:
+        """Read only when an engine asks for them."""
         yield from self.collection().documents
 
     def _load_reranker(self) -> Reranker:
@@ -221,7 +223,8 @@ class Workbench:
 
         reranker, engine = load_reranker(self.settings.reranker), self.engine()
         if isinstance(reranker, EncoderReranker) and isinstance(engine, LocalEngine):
-            reranker.prepare([engine.text(each.doc_id) for each in self.collection().documents])
+            documents = self.collection().documents
+            reranker.prepare([engine.text(document.doc_id) for document in documents])
         return reranker
 
     def _load_space(self) -> WordSpace:
@@ -259,6 +262,7 @@ class Workbench:
         return engine if isinstance(engine, BM25) else BM25(self.collection().documents)
 
 
-def given_parameters(parameters: dict[str, Any], epsilon: float | None) -> dict[str, Any]:
-    """What was said of a mechanism, epsilon among it."""
-    return parameters if epsilon is None else {**parameters, "epsilon": epsilon}
+def account_of(mechanism: Mechanism, guarantee: Guarantee) -> Promise:
+    """What the ledger counts releases with: those that are equal in all of it add up."""
+    where = mechanism.metric_space
+    return Promise.of(guarantee, where[1] if where else None)

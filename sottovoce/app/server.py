@@ -1,4 +1,4 @@
-"""From a bound port to a clean end: the server process itself."""
+"""The server process: bind a port, say where it is, serve, end cleanly."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def run(
             asyncio.run(serve())
     finally:
         file = address_file()
-        if file.exists() and file.read_bytes() == _told(settings):
+        if file.exists() and file.read_bytes() == _announcement(settings):
             file.unlink()
 
 
@@ -100,7 +100,7 @@ async def _announce(server: Any, settings: Settings, ready: Callable[[], None]) 
     file = address_file()
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(file, _told(settings), 0o600)
+        write_whole(file, _announcement(settings), 0o600)
     except OSError as error:
         kind = type(error).__name__
         sys.stderr.write(f"sottovoce: programs will not find the service ({kind})\n")
@@ -112,9 +112,10 @@ def address_file() -> Path:
     return data_folder() / "serve.json"
 
 
-def _told(settings: Settings) -> bytes:
-    told = {"port": settings.port, "token": settings.token, "pid": os.getpid()}
-    return json.dumps(told).encode()
+def _announcement(settings: Settings) -> bytes:
+    """The content of the address file."""
+    content = {"port": settings.port, "token": settings.token, "pid": os.getpid()}
+    return json.dumps(content).encode()
 
 
 def _say_the_kind(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -167,14 +168,14 @@ def _raise_file_limit() -> None:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * CONNECTIONS if hard == resource.RLIM_INFINITY else min(2 * CONNECTIONS, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    files = 2 * CONNECTIONS if hard == resource.RLIM_INFINITY else min(2 * CONNECTIONS, hard)
+    if soft != resource.RLIM_INFINITY and soft < files:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
 
 
 @contextmanager
 def _signals_end() -> Iterator[None]:
-    """Have SIGTERM and Ctrl-C end the service, and what stands behind it run.
+    """Have SIGTERM and Ctrl-C end the service, and the code after it run.
 
     The server sees them first, finishes, and raises them again when it is done.
     """
@@ -182,9 +183,9 @@ def _signals_end() -> Iterator[None]:
     def end(*_: object) -> None:
         raise SystemExit(0)
 
-    before = {each: signal.signal(each, end) for each in (signal.SIGTERM, signal.SIGINT)}
+    handlers = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
