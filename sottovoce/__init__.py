@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from sottovoce.ledger import Ledger
     from sottovoce.mechanisms import Mechanism, WordMechanism, mechanism
     from sottovoce.obfuscation import Obfuscation, Obfuscator
-    from sottovoce.search.private_search import PrivateSearch, SearchResult
-    from sottovoce.spaces.sources import resolve as load_space
-    from sottovoce.spaces.space import OutputVocabulary, WordSpace
+    from sottovoce.resources import load_space
+    from sottovoce.search import PrivateSearch, SearchResult
+    from sottovoce.spaces import OutputVocabulary, WordSpace
     from sottovoce.text import TextPipeline
 
 # Public names and where they live; each is imported when it is first asked for.
@@ -25,7 +25,7 @@ _homes = {
     "Mechanism": "sottovoce.mechanisms",
     "Obfuscation": "sottovoce.obfuscation",
     "Obfuscator": "sottovoce.obfuscation",
-    "OutputVocabulary": "sottovoce.spaces.space",
+    "OutputVocabulary": "sottovoce.spaces",
     "PrivacyWarning": "sottovoce.errors",
     "PrivateSearch": "sottovoce.search",
     "SearchResult": "sottovoce.search",
@@ -33,8 +33,8 @@ _homes = {
     "TextPipeline": "sottovoce.text",
     "UsageError": "sottovoce.errors",
     "WordMechanism": "sottovoce.mechanisms",
-    "WordSpace": "sottovoce.spaces.space",
-    "load_space": "sottovoce.spaces.sources:resolve",
+    "WordSpace": "sottovoce.spaces",
+    "load_space": "sottovoce.resources",
     "mechanism": "sottovoce.mechanisms",
 }
 
@@ -62,7 +62,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _homes:
         raise AttributeError(f"module 'sottovoce' has no attribute '{name}'")
-    module, _, attribute = _homes[name].partition(":")
-    value = getattr(import_module(module), attribute or name)
+    value = getattr(import_module(_homes[name]), name)
     globals()[name] = value
     return value

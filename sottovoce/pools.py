@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from sottovoce.arrays import row_blocks
 from sottovoce.collections import read_strings
 from sottovoce.encoders.base import Encoder
 from sottovoce.encoders.loading import load_encoder
 from sottovoce.encoders.store import corpus_vectors
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.spaces.nearest import Nearest
-from sottovoce.spaces.store import row_blocks
 from sottovoce.threads import single_threaded_blas
 from sottovoce.types import Float32Array, Float64Array, IntArray, Progress
 
@@ -78,11 +78,11 @@ class Pool:
                 exact = block.astype(np.float64)
                 first += exact.sum(axis=0)
                 second += exact.T @ exact
-        centred = second - np.outer(first, first) / len(self)
-        spread = np.trace(centred) / self.dimension
+        centered = second - np.outer(first, first) / len(self)
+        spread = np.trace(centered) / self.dimension
         if not spread > 1e-9 * len(self):
             raise UsageError("the strings of the pool all have the same vector: it has no shape")
-        return np.asarray(centred / spread)
+        return np.asarray(centered / spread)
 
     @cached_property
     def nearest(self) -> Nearest:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from sottovoce.errors import SottovoceError, SpaceError
 from sottovoce.language.wordnet import WordNet, load_wordnet
-from sottovoce.spaces.sources import resolve
+from sottovoce.resources.local import load_space
 from sottovoce.spaces.space import WordSpace
 from sottovoce.testing import toy_space
 
@@ -34,7 +34,7 @@ def toy() -> WordSpace:
 @pytest.fixture(scope="session")
 def default_space() -> WordSpace:
     try:
-        return resolve(None)
+        return load_space(None)
     except SpaceError:
         pytest.skip("the default word space is not here: sottovoce spaces add default")
 

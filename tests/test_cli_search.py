@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from sottovoce.spaces.sources import spaces_folder
+from sottovoce.paths import spaces_folder
 
 QUERY = "treatment for skin cancer"
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sottovoce.encoders import load_encoder
 from sottovoce.encoders.strong import StrongEncoder, _folder
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.spaces.resources import STRONG
+from sottovoce.resources.catalogue import STRONG
 from sottovoce.threads import set_threads
 
 SENTENCES = [

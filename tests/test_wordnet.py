@@ -13,7 +13,7 @@ import pytest
 
 from sottovoce.errors import SottovoceError
 from sottovoce.language.wordnet import WordNet, load_wordnet
-from sottovoce.spaces.resources import WORDNET
+from sottovoce.resources.catalogue import WORDNET
 
 
 def lemmas(senses):

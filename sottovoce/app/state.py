@@ -225,9 +225,9 @@ class Workbench:
         return reranker
 
     def _load_space(self) -> WordSpace:
-        from sottovoce.spaces.sources import resolve
+        from sottovoce.resources.local import load_space
 
-        return resolve(self.settings.space)
+        return load_space(self.settings.space)
 
     def _load_log(self) -> QueryLog:
         from sottovoce.privacy.query_log import QueryLog, read_log

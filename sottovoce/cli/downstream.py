@@ -165,9 +165,9 @@ def _mechanisms(
 
 
 def _space(name: str | None, models: Sequence[str]) -> Any:
-    from sottovoce.spaces.sources import resolve
+    from sottovoce.resources.local import load_space
 
-    return resolve(name) if "bilstm" in models else None
+    return load_space(name) if "bilstm" in models else None
 
 
 def _write(scores: Sequence[Score], csv_file: Path | None, figure: Path | None) -> None:

@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from sottovoce.encoders.base import files_hash, open_tokenizer, readable, unit_rows
+from sottovoce.arrays import unit_rows
+from sottovoce.encoders.base import open_tokenizer, readable
 from sottovoce.errors import SottovoceError
+from sottovoce.files import files_hash
 from sottovoce.types import Float32Array
 
 WORDS_KNOWN = 100_000

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sottovoce.encoders.base import readable, unit_rows
+from sottovoce.arrays import unit_rows
+from sottovoce.encoders.base import readable
 from sottovoce.errors import SottovoceError, UsageError, did_you_mean, need
 from sottovoce.types import Float32Array
 

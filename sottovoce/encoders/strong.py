@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sottovoce.encoders.base import files_hash, open_tokenizer, readable, unit_rows
+from sottovoce.arrays import unit_rows
+from sottovoce.encoders.base import open_tokenizer, readable
 from sottovoce.encoders.bert import LENGTHS, TOKENS, bert_graph
 from sottovoce.errors import SottovoceError
-from sottovoce.spaces.resources import STRONG
+from sottovoce.files import files_hash
+from sottovoce.resources.catalogue import STRONG
 from sottovoce.threads import parallel_map
 from sottovoce.types import Float32Array, IntArray
 

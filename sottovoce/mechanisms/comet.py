@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, cast
 import numpy as np
 from numpy.random import Generator
 
+from sottovoce.arrays import row_norms
 from sottovoce.errors import SottovoceError
 from sottovoce.guarantees import MANY_RELEASES, Guarantee
 from sottovoce.mechanisms.base import ROWS_AT_A_TIME, PoolMechanism, parameter, require
@@ -20,7 +21,6 @@ from sottovoce.mechanisms.mahalanobis import Mahalanobis
 from sottovoce.mechanisms.noise import NoiseMechanism
 from sottovoce.mechanisms.registry import register
 from sottovoce.randomness import Draws, Streams
-from sottovoce.spaces.scan import row_norms
 from sottovoce.types import Float32Array, Float64Array, IntArray
 
 if TYPE_CHECKING:

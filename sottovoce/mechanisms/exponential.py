@@ -18,8 +18,7 @@ import numpy as np
 from sottovoce.mechanisms.sampling import SamplingMechanism
 from sottovoce.mechanisms.tables import REST, Table
 from sottovoce.randomness import Draws
-from sottovoce.spaces.distances import WORDS_AT_A_TIME, Distances
-from sottovoce.spaces.ranges import Ranges
+from sottovoce.spaces.distances import WORDS_AT_A_TIME, Distances, Ranges
 from sottovoce.threads import parallel_map
 from sottovoce.types import BoolArray, Float64Array, IntArray
 

@@ -29,10 +29,10 @@ class WordSpaceKind(ResourceKind):
 
     def load(self, settings: Settings, progress: Progress | None) -> WordSpace:
         """The default space unless another is named."""
-        from sottovoce.spaces.sources import resolve
+        from sottovoce.resources.local import load_space
         from sottovoce.spaces.vocabularies import choose_output
 
-        space, vocabulary = resolve(settings["space"]), settings["output_vocabulary"]
+        space, vocabulary = load_space(settings["space"]), settings["output_vocabulary"]
         return space if vocabulary == "all" else space.with_output(choose_output(space, vocabulary))
 
     def stand_in(self, settings: Settings) -> WordSpace:
@@ -70,7 +70,7 @@ class WordNetKind(ResourceKind):
 
     def facts(self, resource: WordNet | None) -> Facts:
         """The hash of its files, None where there are none."""
-        from sottovoce.encoders.base import files_hash
+        from sottovoce.files import files_hash
         from sottovoce.language.wordnet import wordnet_folder
 
         files = sorted(path for path in wordnet_folder().glob("*") if path.is_file())

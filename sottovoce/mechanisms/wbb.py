@@ -12,8 +12,7 @@ from sottovoce.guarantees import WORD_BY_WORD, Guarantee
 from sottovoce.mechanisms.base import parameter, require
 from sottovoce.mechanisms.boxes import BoxMechanism, normalised
 from sottovoce.mechanisms.registry import register
-from sottovoce.spaces.distances import Distances
-from sottovoce.spaces.groups import smallest
+from sottovoce.spaces.distances import Distances, smallest
 from sottovoce.text.protection import NOUNS_AND_ADJECTIVES
 from sottovoce.threads import parallel_map
 from sottovoce.types import Float64Array, IntArray
@@ -98,9 +97,9 @@ class WBB(BoxMechanism):
     @staticmethod
     def utility(distances: Float64Array) -> Float64Array:
         """Eq. 4, with a distance in z: the nearer, the better. One half where all are equal."""
-        centred = distances - distances.mean(axis=-1, keepdims=True)
+        centered = distances - distances.mean(axis=-1, keepdims=True)
         spread = distances.std(axis=-1, keepdims=True)
-        z = np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0)
+        z = np.divide(centered, spread, out=np.zeros_like(centered), where=spread > 0)
         return np.asarray(1 / (1 + np.exp(z)))
 
     @property
