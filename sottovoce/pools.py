@@ -12,9 +12,9 @@ import numpy as np
 
 from sottovoce.arrays import row_blocks
 from sottovoce.collections import read_strings
+from sottovoce.encoders import load_encoder
 from sottovoce.encoders.base import Encoder
-from sottovoce.encoders.loading import load_encoder
-from sottovoce.encoders.store import corpus_vectors
+from sottovoce.encoders.vector_store import corpus_vectors
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.spaces.nearest import Nearest
 from sottovoce.threads import single_threaded_blas

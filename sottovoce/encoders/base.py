@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -39,8 +40,14 @@ class Encoder(Protocol):
         ...
 
 
+@cache
+def shared_encoder(kind: Callable[..., Encoder], *arguments: str) -> Encoder:
+    """The one encoder of its kind and model in this process: pickles lead here, too."""
+    return kind(*arguments)
+
+
 def readable(texts: Sequence[str]) -> list[str]:
-    """The texts without blanks around them; halves of characters, which no encoder takes, as ?."""
+    """The texts without blanks around them, and with ? for halves of characters."""
     if isinstance(texts, str):
         raise UsageError("encode takes a list of texts: put the one text into a list")
     return [text.encode("utf-8", "replace").decode().strip() for text in texts]

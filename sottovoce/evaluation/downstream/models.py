@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.encoders import load_encoder
 from sottovoce.encoders.base import Encoder
-from sottovoce.encoders.loading import load_encoder
 from sottovoce.errors import UsageError, did_you_mean, need
 from sottovoce.threads import single_threaded_blas
 from sottovoce.types import Float32Array

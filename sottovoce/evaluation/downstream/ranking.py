@@ -8,8 +8,8 @@ from itertools import product
 import numpy as np
 from numpy.random import PCG64, Generator
 
+from sottovoce.encoders import load_encoder
 from sottovoce.encoders.base import Encoder
-from sottovoce.encoders.loading import load_encoder
 from sottovoce.errors import UsageError
 from sottovoce.evaluation.downstream.classification import SIDES
 from sottovoce.evaluation.downstream.data import Questions
