@@ -10,7 +10,7 @@ from rich.table import Table
 import sottovoce
 from sottovoce.cli.search import show
 from sottovoce.collections import demo_log, load_collection
-from sottovoce.engines.bm25 import BM25
+from sottovoce.engines import BM25
 from sottovoce.evaluation.private import (
     Quality,
     with_privacy,

@@ -28,8 +28,8 @@ from sottovoce.app.service import Service, create_app
 from sottovoce.app.settings import DEMO_DEPTH, Settings
 from sottovoce.app.voices import VARIANTS, VOICES
 from sottovoce.collections import demo_log, load_collection
+from sottovoce.engines import BM25
 from sottovoce.engines.base import EngineError
-from sottovoce.engines.bm25 import BM25
 from sottovoce.errors import UsageError
 from sottovoce.experiments.summary import among
 from sottovoce.ledger import Ledger

@@ -18,7 +18,7 @@ from small_tasks import questions, reviews
 from sottovoce import Obfuscator, mechanism
 from sottovoce.collections import load_collection
 from sottovoce.encoders import load_encoder
-from sottovoce.engines.choose import choose_engine
+from sottovoce.engines import choose_engine
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.evaluation.downstream import evaluate, read_task
 from sottovoce.evaluation.private import with_more_depth, with_privacy, without_privacy

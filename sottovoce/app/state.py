@@ -208,7 +208,7 @@ class Workbench:
         return load_collection(self.settings.collection)
 
     def _load_engine(self) -> SearchEngine:
-        from sottovoce.engines.choose import choose_engine
+        from sottovoce.engines import choose_engine
 
         # Documents are read only if the engine asks for them.
         return choose_engine(self.settings.engine, (doc for doc in self._documents()))
@@ -247,8 +247,8 @@ class Workbench:
         return Pool(self.log().queries, "auto", name="log").prepare()
 
     def _load_corpus(self) -> LocalEngine:
+        from sottovoce.engines import BM25
         from sottovoce.engines.base import LocalEngine
-        from sottovoce.engines.bm25 import BM25
 
         engine = self.engine()
         if not isinstance(engine, LocalEngine):

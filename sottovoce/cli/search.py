@@ -121,8 +121,8 @@ def _obfuscator(
 
 def _prepare(how: SearchOptions, obfuscator: Obfuscator) -> PrivateSearch:
     """Everything else that a search needs, loaded."""
+    from sottovoce.engines import choose_engine
     from sottovoce.engines.base import LocalEngine
-    from sottovoce.engines.choose import choose_engine
     from sottovoce.ledger import Ledger
     from sottovoce.search import PrivateSearch, load_reranker
     from sottovoce.search.reranking import EncoderReranker

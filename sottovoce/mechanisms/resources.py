@@ -10,7 +10,7 @@ from sottovoce.mechanisms.build import Facts, ResourceKind, Settings, register_r
 from sottovoce.types import Progress
 
 if TYPE_CHECKING:
-    from sottovoce.engines.bm25 import BM25
+    from sottovoce.engines import BM25
     from sottovoce.language.wordnet import WordNet
     from sottovoce.pools import Pool
     from sottovoce.spaces.space import WordSpace
@@ -87,7 +87,7 @@ class CorpusKind(ResourceKind):
     def load(self, settings: Settings, progress: Progress | None) -> BM25:
         """BM25 over the documents of a file or folder."""
         from sottovoce.collections import read_corpus
-        from sottovoce.engines.bm25 import BM25
+        from sottovoce.engines import BM25
 
         if settings["corpus"] is None:
             raise UsageError(
@@ -99,7 +99,7 @@ class CorpusKind(ResourceKind):
     def stand_in(self, settings: Settings) -> BM25:
         """One document."""
         from sottovoce.collections import Document
-        from sottovoce.engines.bm25 import BM25
+        from sottovoce.engines import BM25
 
         return BM25([Document("1", "", "stand-in")])
 

@@ -157,7 +157,7 @@ def _answers(
     rng: int | SeedSequence | None,
     chance: Generator,
 ) -> Answers:
-    from sottovoce.engines.bm25 import BM25
+    from sottovoce.engines import BM25
     from sottovoce.evaluation.private import with_privacy, with_unrelated_queries, without_privacy
     from sottovoce.search.private_search import PrivateSearch
     from sottovoce.search.reranking import load_reranker

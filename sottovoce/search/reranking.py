@@ -13,7 +13,7 @@ import numpy as np
 from sottovoce.collections import Document
 from sottovoce.encoders import Encoder, corpus_vectors, load_encoder
 from sottovoce.encoders.base import VECTORS_KEPT
-from sottovoce.engines.bm25 import BM25
+from sottovoce.engines import BM25
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.search.pooling import Pooled
 from sottovoce.types import Float32Array, Float64Array, Progress

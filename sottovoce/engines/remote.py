@@ -1,21 +1,31 @@
-"""Where a server is, and what is asked of servers elsewhere: little, and slowly."""
+"""What engines on servers share: addresses, rate limits for other machines, hits from answers."""
 
 from __future__ import annotations
 
+import html
 import ipaddress
 import math
 import re
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
+from sottovoce.engines.base import EngineError, Hit
+from sottovoce.engines.documents import beginning
 from sottovoce.errors import UsageError
 
 PAUSE_ELSEWHERE = 1.0
+"""Seconds between two queries to another machine, unless told otherwise."""
 MOST_QUERIES_ELSEWHERE = 20
+"""Queries of one search to another machine, unless told otherwise."""
+
 _UNSENDABLE = re.compile("[\0\ud800-\udfff]")
+_INLINE = re.compile(r"</?(?:a|b|code|em|font|i|mark|small|span|strong|sub|sup|u)\b[^<>]*>", re.I)
+_TAG = re.compile(r"<[a-z/!][^<>]*>", re.I)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True)
@@ -69,13 +79,15 @@ def is_loopback(host: str) -> bool:
 def courtesy(
     remote: bool, pause: float | None, most_queries: int | None
 ) -> tuple[float, int | None]:
-    """The pause and the most queries for a server, as said, or as suits where it is.
+    """The pause and the most queries for a server: as given, or the default for where it is.
 
     For ``most_queries``, 0 means any number, and so does None for a server on this machine.
     """
-    usual_pause, usual_most = (PAUSE_ELSEWHERE, MOST_QUERIES_ELSEWHERE) if remote else (0.0, 0)
-    chosen = usual_most if most_queries is None else most_queries
-    return usual_pause if pause is None else pause, chosen or None
+    if pause is None:
+        pause = PAUSE_ELSEWHERE if remote else 0.0
+    if most_queries is None:
+        most_queries = MOST_QUERIES_ELSEWHERE if remote else 0
+    return pause, most_queries or None
 
 
 class Pace:
@@ -115,3 +127,73 @@ def check_search(queries: Sequence[str], depth: int, most_queries: int | None) -
 def sendable(query: str) -> str:
     """The query, with U+FFFD for what not every protocol carries: NUL and lone surrogates."""
     return _UNSENDABLE.sub("\ufffd", query)
+
+
+# What comes back.
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Where in a result its parts are, as dotted paths; '' for none.
+
+    A number in a path counts the items of a list, from 0.
+    """
+
+    id: str
+    title: str = ""
+    snippet: str = ""
+    score: str = ""
+
+
+def read_hits(host: str, rows: Any, fields: Fields, depth: int) -> list[Hit]:
+    """The first ``depth`` results of a list, in its order; a repeated id counts once.
+
+    Where there is no field for a score, it is 1 / rank.
+    """
+    hits: dict[str, Hit] = {}
+    for row in rows:
+        if len(hits) == depth:
+            break
+        doc_id = pick(row, fields.id)
+        if not isinstance(doc_id, str | int) or isinstance(doc_id, bool) or doc_id == "":
+            raise EngineError(f"{host}: a result has no id at '{fields.id}'")
+        shown_id = _CONTROL.sub("\ufffd", sendable(str(doc_id)))
+        if shown_id in hits:
+            continue
+        hits[shown_id] = Hit(
+            doc_id=shown_id,
+            score=_score(host, row, fields.score) if fields.score else 1 / (len(hits) + 1),
+            title=plain_text(pick(row, fields.title)) if fields.title else "",
+            snippet=beginning(plain_text(pick(row, fields.snippet))) if fields.snippet else "",
+        )
+    return list(hits.values())
+
+
+def _score(host: str, row: Any, path: str) -> float:
+    value = pick(row, path)
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf:
+        with suppress(OverflowError):
+            return float(value)
+    raise EngineError(f"{host}: a result has no number at '{path}'")
+
+
+def pick(value: Any, path: str) -> Any:
+    """What stands at a dotted path; None where nothing does; all for ''."""
+    for part in path.split(".") if path else ():
+        if isinstance(value, dict):
+            value = value.get(part)
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    return value
+
+
+def plain_text(value: Any) -> str:
+    """A text, or texts of a list, without tags, entities, control characters and long blanks."""
+    if isinstance(value, list):
+        value = " ".join(item for item in value if isinstance(item, str))
+    if not isinstance(value, str):
+        return ""
+    text = sendable(html.unescape(_TAG.sub(" ", _INLINE.sub("", value))))
+    return " ".join(_CONTROL.sub(" ", text).split())
