@@ -23,7 +23,7 @@ from sottovoce.engines.base import EngineError
 from sottovoce.engines.json_http import JsonHttp
 from sottovoce.engines.postgres import Postgres
 from sottovoce.errors import UsageError
-from sottovoce.text.stems import words
+from sottovoce.text.words import words
 
 psycopg = pytest.importorskip("psycopg", reason="pip install 'sottovoce[postgres]'")
 sql = pytest.importorskip("psycopg.sql")

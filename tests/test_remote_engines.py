@@ -23,7 +23,7 @@ from sottovoce.engines.json_http import JsonHttp
 from sottovoce.engines.opensearch import OpenSearch
 from sottovoce.engines.remote import Address, is_loopback
 from sottovoce.errors import PrivacyWarning, UsageError
-from sottovoce.text.stems import words
+from sottovoce.text.words import words
 
 library, bm25 = servers.library, servers.bm25
 DOCS = Path(__file__).parents[1] / "docs" / "engines.md"

@@ -14,7 +14,7 @@ from sottovoce.collections import Document, load_collection
 from sottovoce.engines import TfIdf, ranks_of
 from sottovoce.errors import UsageError
 from sottovoce.evaluation import effectiveness
-from sottovoce.text.stems import content_words, stems
+from sottovoce.text.words import content_words, stems
 
 
 def oracle(documents: list[Document], query: str) -> dict[str, float]:

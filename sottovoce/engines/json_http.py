@@ -28,7 +28,7 @@ from sottovoce.engines.remote import (
     sendable,
 )
 from sottovoce.errors import UsageError, did_you_mean
-from sottovoce.text.stems import words
+from sottovoce.text.words import words
 
 _PLACE = re.compile(r"\{(query|depth)\}")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")

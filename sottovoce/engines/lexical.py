@@ -18,7 +18,7 @@ from sottovoce.collections import Document
 from sottovoce.engines.base import Hit
 from sottovoce.engines.documents import DocumentEngine, whole_text
 from sottovoce.errors import UsageError
-from sottovoce.text.stems import content_words, stems
+from sottovoce.text.words import content_words, stems
 from sottovoce.types import Float64Array, IntArray
 
 UNITS = float(1 << 24)

@@ -28,7 +28,7 @@ from sottovoce.engines.remote import (
     sendable,
 )
 from sottovoce.errors import UsageError, need
-from sottovoce.text.stems import words
+from sottovoce.text.words import words
 
 if TYPE_CHECKING:
     import psycopg

@@ -24,9 +24,8 @@ from sottovoce.mechanisms.base import Rewriting, TextMechanism, parameter, requi
 from sottovoce.mechanisms.registry import register
 from sottovoce.text import PreparedText, TextPipeline
 from sottovoce.text.comparing import comparable, folded_text
-from sottovoce.text.protection import NOUNS_AND_ADJECTIVES
-from sottovoce.text.stems import stems, words
-from sottovoce.text.tags import tagged
+from sottovoce.text.protection import NOUNS_AND_ADJECTIVES, tagged
+from sottovoce.text.words import stems, words
 from sottovoce.types import UNKNOWN, IntArray
 
 CAVEATS = (

@@ -33,7 +33,7 @@ class BoxMechanism(SamplingMechanism):
         return out
 
 
-def normalised(scores: Float64Array) -> Float64Array:
+def normalized(scores: Float64Array) -> Float64Array:
     """Log-probabilities proportional to exp(scores), along the last axis."""
     scores = scores - scores.max(axis=-1, keepdims=True)
     return np.asarray(scores - np.log(np.exp(scores).sum(axis=-1, keepdims=True)))

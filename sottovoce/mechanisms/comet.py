@@ -251,10 +251,10 @@ class CometMahalanobis(Comet):
     @cached_property
     def law(self) -> Mahalanobis:
         """That of ``mahalanobis`` with the true budget, re-normalised for compat."""
-        renormalised: Literal["none", "pypantera"] = (
+        renormalized: Literal["none", "pypantera"] = (
             "none" if self.compat == "none" else "pypantera"
         )
-        return Mahalanobis(self._as_space, self.budget, self.lambda_, renormalised)
+        return Mahalanobis(self._as_space, self.budget, self.lambda_, renormalized)
 
     @property
     def metric_space(self) -> tuple[str, str]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from sottovoce.guarantees import FIXED_LENGTH, MANY_RELEASES, WORD_BY_WORD, Guarantee
 from sottovoce.mechanisms.base import EPSILON_HELP, parameter, require
-from sottovoce.mechanisms.boxes import BoxMechanism, normalised
+from sottovoce.mechanisms.boxes import BoxMechanism, normalized
 from sottovoce.mechanisms.registry import register
 from sottovoce.spaces.distances import Distances, Measure, smallest
 from sottovoce.spaces.space import WordSpace
@@ -88,8 +88,8 @@ class CusText(BoxMechanism):
     def _law(self, distances: Float64Array) -> Float64Array:
         spread = np.ptp(distances)
         if not spread > 0:
-            return normalised(np.zeros_like(distances))
-        return normalised(0.5 * self.epsilon * (distances.max() - distances) / spread)
+            return normalized(np.zeros_like(distances))
+        return normalized(0.5 * self.epsilon * (distances.max() - distances) / spread)
 
     @cached_property
     def _distances(self) -> Distances:

@@ -22,8 +22,8 @@ from sottovoce.guarantees import Guarantee
 from sottovoce.language.wordnet import WordNet
 from sottovoce.mechanisms.base import Rewriting, TextMechanism, parameter, require, resource
 from sottovoce.mechanisms.registry import register
-from sottovoce.text import FUNCTION_WORDS, TextPipeline, tokenise
-from sottovoce.text.stems import content_words, stems, words
+from sottovoce.text import FUNCTION_WORDS, TextPipeline, tokenize
+from sottovoce.text.words import content_words, stems, words
 from sottovoce.types import Float64Array, IntArray
 
 DEPTH = 100
@@ -182,7 +182,7 @@ def allowed_terms(text: str, denied: DenyList) -> Iterator[str | None]:
 
     A compound that is denied when written as one word (Wi-Fi for wifi) is denied in all its parts.
     """
-    for token in tokenise(text):
+    for token in tokenize(text):
         parts = words(token.surface)
         compound = len(parts) > 1 and "".join(parts) in denied
         for part in parts:
@@ -207,7 +207,7 @@ def ndcg(ranks: IntArray) -> Float64Array:
 def _spellings(text: str) -> set[str]:
     """The words of a text in lower case, without possessives too, and compounds as one word."""
     own = set(words(text))
-    own |= {"".join(words(token.surface)) for token in tokenise(text)} - {""}
+    own |= {"".join(words(token.surface)) for token in tokenize(text)} - {""}
     own |= {part for word in own for part in word.split("'") if len(part) > 2}
     return own | {word.removesuffix("'s") for word in own}
 

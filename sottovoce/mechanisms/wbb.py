@@ -10,7 +10,7 @@ import numpy as np
 
 from sottovoce.guarantees import WORD_BY_WORD, Guarantee
 from sottovoce.mechanisms.base import parameter, require
-from sottovoce.mechanisms.boxes import BoxMechanism, normalised
+from sottovoce.mechanisms.boxes import BoxMechanism, normalized
 from sottovoce.mechanisms.registry import register
 from sottovoce.spaces.distances import Distances, smallest
 from sottovoce.text.protection import NOUNS_AND_ADJECTIVES
@@ -92,7 +92,7 @@ class WBB(BoxMechanism):
         places = smallest(rows, self.k - 1 + self.n)[:, self.k - 1 :]
         utility = self.utility(np.take_along_axis(rows, places, axis=1))
         scores = np.log(utility) if self.compat == "repo" else 0.5 * self.epsilon * utility
-        return list(zip(self.space.output.ids[places], normalised(scores), strict=True))
+        return list(zip(self.space.output.ids[places], normalized(scores), strict=True))
 
     @staticmethod
     def utility(distances: Float64Array) -> Float64Array:

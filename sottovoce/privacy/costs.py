@@ -19,7 +19,7 @@ from sottovoce.privacy.deniability import Deniability
 from sottovoce.privacy.sampling import neighbours
 from sottovoce.randomness import secure_generator
 from sottovoce.text.comparing import comparable
-from sottovoce.text.tokens import tokenise
+from sottovoce.text.tokens import tokenize
 from sottovoce.types import UNKNOWN, BoolArray, Float64Array, IntArray
 
 SENT, DEPTH = 20, 10
@@ -132,7 +132,7 @@ def _known(mechanism: WordMechanism, collection: Collection) -> float:
     words = {
         comparable(token.surface)
         for text in collection.queries.values()
-        for token in tokenise(text)
+        for token in tokenize(text)
     }
     return float((mechanism.space.ids(sorted(words)) != UNKNOWN).mean())
 

@@ -12,7 +12,7 @@ import regex
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
-from sottovoce.text import PreparedText, TextPipeline, normalise, resolve, tokenise
+from sottovoce.text import PreparedText, TextPipeline, normalize, resolve, tokenize
 from sottovoce.text.comparing import comparable
 from sottovoce.text.resolve import spellings
 from sottovoce.types import UNKNOWN
@@ -70,7 +70,7 @@ def deny_list(words: Iterable[str]) -> frozenset[str]:
     if isinstance(words, str) or not all(isinstance(word, str) for word in listed):
         raise UsageError("deny must be a collection of words, such as frozenset({'python'})")
     for word in listed:
-        if [token.surface for token in tokenise(word)] != [normalise(word)]:
+        if [token.surface for token in tokenize(word)] != [normalize(word)]:
             raise UsageError(
                 "each entry of the deny-list must be one word without punctuation around it; list "
                 "the words of a phrase one by one"

@@ -21,8 +21,8 @@ from sottovoce.search.pooling import Pooled, pool
 from sottovoce.search.reranking import Ranked, Reranker, rerank
 from sottovoce.text import folded_text
 from sottovoce.text.comparing import comparable
-from sottovoce.text.snippets import snippet
-from sottovoce.text.tokens import tokenise
+from sottovoce.text.tokens import tokenize
+from sottovoce.text.words import snippet
 
 DEPTH, TOP = 100, 10
 RECALLED = "asked before: the same queries were sent again, which tells nothing new"
@@ -309,4 +309,4 @@ def _problem(answers: Answers, sent: int) -> str | None:
 
 
 def _words(text: str) -> set[str]:
-    return {comparable(token.surface) for token in tokenise(text)}
+    return {comparable(token.surface) for token in tokenize(text)}

@@ -12,11 +12,11 @@ import unicodedata
 import regex
 
 from sottovoce.errors import UsageError
-from sottovoce.text.tokens import normalise
+from sottovoce.text.tokens import normalize
 
 STRAIGHT_APOSTROPHES = str.maketrans("’‘ʼ′`´", "''''''")
 _INVISIBLE = regex.compile(r"[\p{Cf}\p{Cc}\p{Cs}]+")
-# Control characters set words apart, as they do for the tokeniser; tab and newline are among them.
+# Control characters set words apart, as they do for the tokenizer; tab and newline are among them.
 _BETWEEN_WORDS = regex.compile(r"[\p{Z}\p{Cc}]+")
 
 
@@ -37,7 +37,7 @@ def folded_text(text: str) -> str:
         raise UsageError(f"a text must be a str, not {type(text).__name__}")
     if text.isascii() and text.isprintable():  # Most queries; the same result, faster.
         return " ".join(text.translate(STRAIGHT_APOSTROPHES).casefold().split())
-    return " ".join(filter(None, map(comparable, _BETWEEN_WORDS.split(normalise(text)))))
+    return " ".join(filter(None, map(comparable, _BETWEEN_WORDS.split(normalize(text)))))
 
 
 def single_spaced(text: str) -> str:

@@ -13,14 +13,12 @@ import numpy as np
 from sottovoce.choices import UnknownPolicy
 from sottovoce.errors import PrivacyWarning, UnknownWordError, UsageError, did_you_mean
 from sottovoce.language.tagging import check_tagger, load_tagger
-from sottovoce.text.assembly import Assembly
 from sottovoce.text.comparing import comparable
-from sottovoce.text.fragments import Fragment, Rules, fragment
+from sottovoce.text.fragments import Assembly, Fragment, Rules, fragment
 from sottovoce.text.prepared import PreparedText
-from sottovoce.text.protection import PROTECTIONS, no_word, protected_tags
+from sottovoce.text.protection import PROTECTIONS, Judged, judged_blocks, no_word, protected_tags
 from sottovoce.text.resolve import Lexicon
-from sottovoce.text.tags import Judged, judged_blocks
-from sottovoce.text.tokens import blocks, normalise, tokenise
+from sottovoce.text.tokens import blocks, normalize, tokenize
 
 _REMEMBERED_CHUNKS = 1 << 17
 _REMEMBERED_LENGTH = 64
@@ -82,12 +80,12 @@ class TextPipeline:
         """
         if not isinstance(text, str):
             raise UsageError(f"a text must be a str, not {type(text).__name__}")
-        normalised = normalise(text)
+        normalized = normalize(text)
         assembly = Assembly()
-        for chunks, pieces, blanks in self._cut(normalised, space):
+        for chunks, pieces, blanks in self._cut(normalized, space):
             assembly.add(chunks, pieces, blanks)
         prepared = assembly.finish(
-            normalised,
+            normalized,
             restores_case=self.restore_case,
             releases_punctuation=self.punctuation == "keep",
         )
@@ -150,7 +148,7 @@ def _keep_list(words: Iterable[str]) -> frozenset[str]:
     if isinstance(words, str) or not all(isinstance(word, str) for word in listed):
         raise UsageError("keep must be a collection of words, such as frozenset({'python'})")
     for word in listed:
-        if [token.surface for token in tokenise(word)] != [normalise(word)]:
+        if [token.surface for token in tokenize(word)] != [normalize(word)]:
             raise UsageError(
                 "each entry of keep must be one word without punctuation around it; list the "
                 "words of a phrase one by one"

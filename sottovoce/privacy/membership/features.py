@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from sottovoce.privacy.membership.ngrams import BOUNDARY, NGramModel, windows
-from sottovoce.text import tokenise
+from sottovoce.text import tokenize
 from sottovoce.text.comparing import comparable
 from sottovoce.types import Float64Array, IntArray
 
@@ -29,7 +29,7 @@ class Numbering:
         ids = self._ids
         found = [BOUNDARY]
         for query in queries:
-            words = (comparable(token.surface) for token in tokenise(query))
+            words = (comparable(token.surface) for token in tokenize(query))
             found.extend(ids.setdefault(word, len(ids) + 1) for word in words)
             found.append(BOUNDARY)
         return np.asarray(found, dtype=np.int64)
