@@ -197,7 +197,7 @@ def show(result: SearchResult, search: PrivateSearch, console: Console | None = 
 
 
 def _show_cost(result: SearchResult, search: PrivateSearch, console: Console) -> None:
-    from sottovoce.ledger.entries import unit
+    from sottovoce.ledger import unit
 
     per = unit(result.guarantee.notion, result.guarantee.metric)
     cost = "nothing bounds it" if result.spent is None else f"{result.spent:g} nats {per}"
