@@ -63,8 +63,8 @@ def read_rows(file: Path) -> list[tuple[str, str, str]]:
 EVERY_STEP = """
 import os, signal, sys
 from pathlib import Path
-import sottovoce.sanitizing.parquet_rows as parquet_rows
-import sottovoce.sanitizing.text_rows as text_rows
+import sottovoce.sanitizing.arrow as arrow
+import sottovoce.sanitizing.sources as sources
 import sottovoce.sanitizing.work as work
 from sottovoce import files
 from sottovoce import UsageError, mechanism
@@ -73,7 +73,7 @@ from sottovoce.sanitizing import Sanitizer, open_source, sanitize_file
 from sottovoce.threads import set_threads
 
 set_threads(1)
-parquet_rows.ROWS_AT_A_TIME = text_rows.ROWS_AT_A_TIME = 60
+arrow.ROWS_AT_A_TIME = sources.ROWS_AT_A_TIME = 60
 source, folder = Path(sys.argv[1]), Path(sys.argv[2])
 seed = int(sys.argv[3]) if sys.argv[3] else None
 steps = 0

@@ -12,7 +12,7 @@ from sottovoce.app.schemas import SanitizeBody
 from sottovoce.app.state import Workbench, given_parameters
 from sottovoce.app.streaming import Tell
 from sottovoce.obfuscation import Obfuscator
-from sottovoce.sanitizing import Counts, Report, Sanitizer
+from sottovoce.sanitizing import DatasetCounts, Report, Sanitizer
 from sottovoce.sanitizing.csv_rows import CsvSource
 from sottovoce.sanitizing.sources import START
 from sottovoce.text.comparing import comparable
@@ -43,10 +43,10 @@ def sanitize(bench: Workbench, body: SanitizeBody, tell: Tell) -> dict[str, Any]
     built = bench.mechanism(body.mechanism, given_parameters(body.set, body.epsilon))
     sanitizer = Sanitizer(Obfuscator(built, rng=body.seed), (body.column or COLUMN,))
     rows: list[dict[str, Any]] = []
-    counts, out, of = Counts(), bytearray(), 0
+    counts, out, of = DatasetCounts(), bytearray(), 0
     for old, finish in _blocks(body):
         new, own = sanitizer.texts(sanitizer.columns[0], old, len(rows))
-        counts += own + Counts(rows=len(old))
+        counts += own + DatasetCounts(rows=len(old))
         out += finish(new)
         rows += [_row(a or "", b or "", body.originals) for a, b in zip(old, new, strict=True)]
         of = of or (len(body.texts) if body.texts is not None else 0)

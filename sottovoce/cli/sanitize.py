@@ -17,8 +17,7 @@ from sottovoce.errors import PrivacyWarning, SottovoceError, UsageError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from sottovoce.sanitizing import Counts, Report, Sanitizer
-    from sottovoce.sanitizing.pool import Engine
+    from sottovoce.sanitizing import DatasetCounts, Executor, Report, Sanitizer
 
 Where = Literal["local", "dask", "spark"]
 
@@ -131,7 +130,7 @@ def sanitize(
     """
     from sottovoce.sanitizing import open_source, sanitize_file
 
-    engine = _engine(on, scheduler, workers)
+    executor = _executor(on, scheduler, workers)
     data = open_source(source, tuple(columns), format, delimiter)
     sanitizer, own_secret = _sanitizer(
         columns=columns,
@@ -164,7 +163,7 @@ def sanitize(
                 overwrite=overwrite,
                 own_secret=own_secret,
                 workers=workers,
-                engine=engine,
+                executor=executor,
                 progress=progress,
             )
     except KeyboardInterrupt:
@@ -177,7 +176,7 @@ def sanitize(
         show(result)
 
 
-def _engine(on: Where, scheduler: str | None, workers: int) -> Engine | None:
+def _executor(on: Where, scheduler: str | None, workers: int) -> Executor | None:
     """Where the work is done; None for here."""
     if scheduler is not None and on == "local":
         raise UsageError("--scheduler is the address of a cluster: add --on dask or --on spark")
@@ -324,7 +323,7 @@ def show(report: Report, console: Console | None = None) -> None:
         console.print(f"  - {caveat}", style="dim", markup=False)
 
 
-def _lines(counts: Counts) -> list[tuple[str, int, bool]]:
+def _lines(counts: DatasetCounts) -> list[tuple[str, int, bool]]:
     """What to show, how many, and whether that is a share of all words."""
     lines = [
         ("rows", counts.rows, False),

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from sottovoce.errors import PrivacyWarning, SottovoceError, need
 from sottovoce.integrations.jobs import Job, Rows, done
-from sottovoce.sanitizing.pool import Engine, Step, ahead, numbered
+from sottovoce.sanitizing.executor import Executor, Step, ahead, numbered
 from sottovoce.sanitizing.sanitizer import Sanitizer
 from sottovoce.sanitizing.sources import Block
 
@@ -27,19 +27,19 @@ IN_CLEAR = (
 )
 
 
-def on_dask(scheduler: Any = None, workers: int = 1) -> Engine:
-    """An engine for ``sanitize_file``: a cluster's address or client, or a local cluster.
+def on_dask(scheduler: Any = None, workers: int = 1) -> Executor:
+    """An executor for ``sanitize_file``: a cluster's address or client, or a local cluster.
 
     A task whose worker dies is done again by another one; one result of it is taken.
     """
 
-    def engine(sanitizer: Sanitizer, blocks: Iterable[Block], first: int) -> Iterator[Step]:
+    def execute(sanitizer: Sanitizer, blocks: Iterable[Block], first: int) -> Iterator[Step]:
         if isinstance(scheduler, str):
             _warn_if_in_clear(scheduler)
         with dask_client(scheduler, workers) as client:
             yield from _through(client, Job(sanitizer), blocks, first)
 
-    return engine
+    return execute
 
 
 def _through(client: Any, job: Job, blocks: Iterable[Block], first: int) -> Iterator[Step]:

@@ -17,9 +17,8 @@ from threadpoolctl import threadpool_limits
 
 from sottovoce import __version__, errors
 from sottovoce.errors import SottovoceError
-from sottovoce.sanitizing.counts import Counts
-from sottovoce.sanitizing.pool import Done, sanitize_columns
-from sottovoce.sanitizing.sanitizer import Sanitizer
+from sottovoce.sanitizing.executor import Done
+from sottovoce.sanitizing.sanitizer import DatasetCounts, Sanitizer
 from sottovoce.sanitizing.sources import Texts
 from sottovoce.threads import set_threads
 
@@ -89,7 +88,7 @@ class Job:
     def __call__(self, rows: Rows) -> bytes:
         """The answer for some rows: new texts and counts, or what went wrong."""
         try:
-            texts, counts = sanitize_columns(self.sanitizer(), rows.texts, rows.first)
+            texts, counts = self.sanitizer().rows(rows.texts, rows.first)
             return json.dumps({"texts": texts, "counts": counts.to_dict()}).encode()
         except SottovoceError as error:
             return _failure(type(error).__name__, str(error))
@@ -111,7 +110,7 @@ def done(answer: bytes, rows: int) -> Done:
     if "failed" in content:
         kind = getattr(errors, content["failed"], SottovoceError)
         raise kind(content["message"])
-    texts, counts = content["texts"], Counts(**content["counts"])
+    texts, counts = content["texts"], DatasetCounts(**content["counts"])
     if counts.rows != rows or any(len(cells) != rows for cells in texts):
         raise SottovoceError("a worker gave back other rows than it got; none of them was written")
     return texts, counts

@@ -9,11 +9,10 @@ from functools import lru_cache
 import numpy as np
 import regex
 
-from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
-from sottovoce.text import PreparedText, TextPipeline, normalize, resolve, tokenize
-from sottovoce.text.comparing import comparable
+from sottovoce.text import PreparedText, TextPipeline, resolve
+from sottovoce.text.comparing import comparable, comparable_words
 from sottovoce.text.resolve import spellings
 from sottovoce.types import UNKNOWN
 
@@ -66,16 +65,7 @@ def _protecting_all(pipeline: TextPipeline) -> TextPipeline:
 
 def deny_list(words: Iterable[str]) -> frozenset[str]:
     """The list in the form in which words are compared."""
-    listed = [] if isinstance(words, str) else list(words)
-    if isinstance(words, str) or not all(isinstance(word, str) for word in listed):
-        raise UsageError("deny must be a collection of words, such as frozenset({'python'})")
-    for word in listed:
-        if [token.surface for token in tokenize(word)] != [normalize(word)]:
-            raise UsageError(
-                "each entry of the deny-list must be one word without punctuation around it; list "
-                "the words of a phrase one by one"
-            )
-    return frozenset(map(comparable, listed))
+    return comparable_words(words, "deny")
 
 
 @lru_cache(maxsize=4)

@@ -19,11 +19,18 @@ from typing import Any
 
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.files import locked, write_through, write_whole
-from sottovoce.sanitizing.counts import Counts
+from sottovoce.sanitizing.sanitizer import DatasetCounts
 from sottovoce.sanitizing.sources import START, Mark
 
 PLAN, JOURNAL, OUTPUT, LOCK = "plan.json", "journal", "output", "lock"
-AGAIN = "start anew with --overwrite"
+START_ANEW = "start anew with --overwrite"
+
+
+class WorkLostError(SottovoceError):
+    """What was done is of no use any more: the whole has to be done again."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"{problem}: {START_ANEW}")
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,7 @@ class State:
     rows: int = 0
     mark: Mark = START
     size: int = 0
-    counts: Counts = field(default_factory=Counts)
+    counts: DatasetCounts = field(default_factory=DatasetCounts)
     complete: bool = False
 
     def line(self) -> bytes:
@@ -49,7 +56,7 @@ class State:
         if not line.endswith(b"\n") or check != b"%08x" % zlib.crc32(body):
             return None
         content = json.loads(body)
-        mark, counts = tuple(content["mark"]), Counts(**content["counts"])
+        mark, counts = tuple(content["mark"]), DatasetCounts(**content["counts"])
         return cls(**{**content, "mark": mark, "counts": counts})
 
 
@@ -71,12 +78,12 @@ class Work:
     def plan(self) -> dict[str, Any] | None:
         """What was begun here, if anything."""
         try:
-            found: dict[str, Any] = json.loads((self.folder / PLAN).read_bytes())
+            plan: dict[str, Any] = json.loads((self.folder / PLAN).read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, ValueError):
-            raise SottovoceError(f"what an earlier run left is damaged: {AGAIN}") from None
-        return found
+            raise WorkLostError("what an earlier run left is damaged") from None
+        return plan
 
     def begin(self, plan: dict[str, Any]) -> None:
         """Forget what may be here, and note what is to be done."""
@@ -95,7 +102,7 @@ class Work:
             state = State.of(line)
             if state is None:
                 if number + 1 < len(lines):
-                    raise SottovoceError(f"the journal of the earlier run is damaged: {AGAIN}")
+                    raise WorkLostError("the journal of the earlier run is damaged")
                 break
             self.state, good = state, good + len(line)
         self._journal.truncate(good)
@@ -103,7 +110,7 @@ class Work:
             return  # It has its own name already.
         with _private(self.output) as file:
             if os.fstat(file.fileno()).st_size < self.state.size:
-                raise SottovoceError(f"the output of the earlier run is damaged: {AGAIN}")
+                raise WorkLostError("the output of the earlier run is damaged")
             file.truncate(self.state.size)
 
     @contextmanager
@@ -143,7 +150,7 @@ def open_work(out: Path, *, resume: bool, overwrite: bool) -> Iterator[Work]:
     folder = work_folder(out)
     if folder.exists() and (folder / PLAN).exists() and not (resume or overwrite):
         raise UsageError(
-            "an earlier run on this output was stopped: go on with --resume, or " + AGAIN
+            "an earlier run on this output was stopped: go on with --resume, or " + START_ANEW
         )
     folder.mkdir(mode=0o700, exist_ok=True)
     busy = "another process is writing this output: wait for it"

@@ -8,11 +8,12 @@ apostrophe make no difference.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 
 import regex
 
 from sottovoce.errors import UsageError
-from sottovoce.text.tokens import normalize
+from sottovoce.text.tokens import normalize, tokenize
 
 STRAIGHT_APOSTROPHES = str.maketrans("’‘ʼ′`´", "''''''")
 _INVISIBLE = regex.compile(r"[\p{Cf}\p{Cc}\p{Cs}]+")
@@ -29,6 +30,23 @@ def comparable(word: str) -> str:
     """The form in which two words are the same: case-folded, with straight apostrophes."""
     plain = visible(word).translate(STRAIGHT_APOSTROPHES)
     return unicodedata.normalize("NFC", plain.casefold())
+
+
+def comparable_words(words: Iterable[str], option: str) -> frozenset[str]:
+    """The words of a list that people give, in the form in which words are compared.
+
+    ``option`` is what errors call the list.
+    """
+    listed = [] if isinstance(words, str) else list(words)
+    if isinstance(words, str) or not all(isinstance(word, str) for word in listed):
+        raise UsageError(f"{option} must be a collection of words, such as frozenset({{'python'}})")
+    for word in listed:
+        if [token.surface for token in tokenize(word)] != [normalize(word)]:
+            raise UsageError(
+                f"each entry of {option} must be one word without punctuation around it; list the "
+                "words of a phrase one by one"
+            )
+    return frozenset(map(comparable, listed))
 
 
 def folded_text(text: str) -> str:
