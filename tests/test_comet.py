@@ -132,7 +132,7 @@ def test_density_ratios_keep_the_true_budget_and_exceed_the_papers(demo, name):
 def test_published_mahalanobis_noise_has_no_metric_bound(demo):
     """Its log-ratio does not vanish with the distance."""
     chosen = mechanism("comet-mahalanobis", pool=demo, compat="authors")
-    _, axes = np.linalg.eigh(chosen.law.shape)
+    _, axes = np.linalg.eigh(chosen.noise_law.shape)
     step = 1e-3 * (axes[:, 0] - axes[:, -1])
     (ratio,) = chosen.log_density((1e-4 * axes[:, -1:]).T) - chosen.log_density(
         (1e-4 * axes[:, -1] + step)[None]

@@ -16,6 +16,7 @@ from sottovoce.errors import UsageError
 from sottovoce.guarantees import Guarantee
 from sottovoce.pools import Pool
 from sottovoce.randomness import Draws, Randomness, Streams
+from sottovoce.spaces.distances import Distances
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import Counts
 from sottovoce.types import Float64Array, IntArray
@@ -194,6 +195,11 @@ class WordMechanism(Mechanism):
         """The word space."""
         return self.space.name, self.space.sha256
 
+    @property
+    def epsilon_matters(self) -> bool:
+        """Whether epsilon decides anything; where it does not, there is no guarantee."""
+        return True
+
     @cached_property
     def made_with(self) -> str:
         """A hash of the space and of the words that may be released."""
@@ -207,38 +213,36 @@ class WordMechanism(Mechanism):
 
     def sample(self, ids: IntArray, n: int, rng: Generator) -> IntArray:
         """``n`` independent substitutes for each id, (n, len(ids))."""
-        wanted = self.checked(ids)
+        words = self.checked(ids)
         require(n >= 0, f"the number of variants cannot be negative, got {n}")
-        flat = np.empty(n * len(wanted), dtype=np.int64)
+        flat = np.empty(n * len(words), dtype=np.int64)
         for start in range(0, len(flat), ROWS_AT_A_TIME):
             end = min(start + ROWS_AT_A_TIME, len(flat))
-            inputs = wanted[np.arange(start, end) % len(wanted)]
+            inputs = words[np.arange(start, end) % len(words)]
             flat[start:end] = self.draw(inputs, Draws([(rng, end - start)]))
-        return flat.reshape(n, len(wanted))
+        return flat.reshape(n, len(words))
 
     def log_probabilities(self, ids: IntArray) -> Float64Array | None:
         """Exact log-probabilities (len(ids), space.size) of each output, where there is a law."""
         return None
 
-    def distances(self, words: IntArray, others: IntArray) -> Float64Array:
-        """How far words are from others, one by one, in the metric of the guarantee."""
-        from sottovoce.spaces.distances import Distances
-
-        return Distances(self.space, self.space.output.ids).pairs(words, others)
+    def distances(self, words: IntArray, partners: IntArray) -> Float64Array:
+        """How far each word is from its partner, in the metric of the guarantee."""
+        return Distances(self.space, self.space.output.ids).pairs(words, partners)
 
     def checked(self, ids: IntArray) -> IntArray:
         """The ids as an int64 array, each of them in the space."""
-        wanted = np.asarray(ids)
+        words = np.asarray(ids)
         require(
-            wanted.ndim == 1 and (wanted.dtype.kind in "iu" or not wanted.size),
+            words.ndim == 1 and (words.dtype.kind in "iu" or not words.size),
             "word ids must be a one-dimensional array of whole numbers",
         )
         require(
-            not wanted.size or (wanted.min() >= 0 and wanted.max() < self.space.size),
+            not words.size or (words.min() >= 0 and words.max() < self.space.size),
             "a word id is not in the space: resolve words with WordSpace.ids and treat unknown "
             "words (-1) by a policy first",
         )
-        return wanted.astype(np.int64)
+        return words.astype(np.int64)
 
 
 @dataclass(frozen=True, repr=False)

@@ -103,6 +103,11 @@ class WBB(BoxMechanism):
         return np.asarray(1 / (1 + np.exp(z)))
 
     @property
+    def epsilon_matters(self) -> bool:
+        """Not in the law of the authors' code."""
+        return self.compat != "repo"
+
+    @property
     def published(self) -> Guarantee:
         """Theorem 1 of the paper: epsilon-differential privacy for every two words."""
         return Guarantee("local", self.epsilon)
