@@ -141,7 +141,7 @@ def request_key(obfuscator: Obfuscator) -> str:
     }
     if pool is not None:
         parts["pool"] = pool.sha256
-    if space is None and pool is None and mechanism.made_with is not None:
+    if not set(mechanism.resources()) <= {"space", "pool"}:
         parts["made_with"] = mechanism.made_with
     return json.dumps(parts, sort_keys=True)
 

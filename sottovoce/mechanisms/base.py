@@ -155,7 +155,11 @@ class Mechanism(ABC):
         return self.spec, *(getattr(self, name) for name in self.resources())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), tuple(getattr(self, f.name) for f in fields(self))
+        return _rebuilt, (type(self), {f.name: getattr(self, f.name) for f in fields(self)})
+
+
+def _rebuilt(kind: type[Mechanism], arguments: dict[str, Any]) -> Mechanism:
+    return kind(**arguments)
 
 
 def public_name(parameter: Field[Any]) -> str:
@@ -188,7 +192,12 @@ class WordMechanism(Mechanism):
         return f"mechanism({self.spec!r}, space={self.space.name!r})"
 
     def _identity(self) -> tuple[Any, ...]:
-        return self.spec, self.space.sha256, self.space.output.ids.tobytes()
+        output = self.space.output.ids.tobytes()
+        return self.spec, self.space.sha256, output, *self.further_resources()
+
+    def further_resources(self) -> tuple[Any, ...]:
+        """What it works on besides the space."""
+        return tuple(getattr(self, name) for name in self.resources() if name != "space")
 
     @property
     def metric_space(self) -> tuple[str, str]:

@@ -7,7 +7,7 @@ draw. Tables live in memory only: on disk they would tell which words were asked
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Hashable, MutableMapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, TypeVar
@@ -134,7 +134,7 @@ def _with_room(array: NDArray[Number], used: int, size: int) -> NDArray[Number]:
     return grown
 
 
-_kept: MutableMapping[Any, OrderedDict[str, Tables]] = WeakKeyDictionary()
+_kept: MutableMapping[Any, OrderedDict[Hashable, Tables]] = WeakKeyDictionary()
 _keeping = Lock()
 
 
@@ -144,13 +144,13 @@ def forget(space: Any) -> None:
         _kept.pop(space, None)
 
 
-def tables_of(space: Any, spec: str) -> Tables:
-    """The tables that mechanisms with this spec share on a space."""
+def tables_of(space: Any, mechanism: Hashable) -> Tables:
+    """The tables that equal mechanisms share on a space: spec and further resources decide."""
     with _keeping:
         kept = _kept.setdefault(space, OrderedDict())
-        if spec not in kept:
-            kept[spec] = Tables(space.size)
-        kept.move_to_end(spec)
+        if mechanism not in kept:
+            kept[mechanism] = Tables(space.size)
+        kept.move_to_end(mechanism)
         while len(kept) > MECHANISMS_PER_SPACE:
             kept.popitem(last=False)
-        return kept[spec]
+        return kept[mechanism]
