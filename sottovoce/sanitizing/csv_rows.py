@@ -66,7 +66,7 @@ class CsvSource(TextSource):
         return CsvReader(self.joint, len(names), tuple(places))
 
     def _header(self) -> tuple[bytes, list[str], Mark]:
-        with Lines(self.path) as lines:
+        with Lines(self.open_file) as lines:
             line = lines.next()
             mark = BOM if line.startswith(BOM) else b""
             if not line.removeprefix(mark).strip():

@@ -36,7 +36,7 @@ class JsonSource(TextSource):
 
     def header(self) -> tuple[bytes, Mark]:
         """There is none, but there must be rows."""
-        with Lines(self.path) as lines:
+        with Lines(self.open_file) as lines:
             while line := lines.next():
                 if line.strip():
                     return b"", START

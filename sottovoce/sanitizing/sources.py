@@ -8,10 +8,11 @@ from __future__ import annotations
 import gzip
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol, TypeAlias, cast
+from typing import IO, Protocol, TypeAlias
 
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.files import GZIP
@@ -87,25 +88,29 @@ class Source(Protocol):
 
 
 class Lines:
-    """The lines of a file, plain or gzipped, from a mark on: offset and number of lines before."""
+    """The lines of a file, plain or gzipped, from a mark on: offset and number of lines before.
 
-    def __init__(self, path: Path, start: Mark = START) -> None:
-        self._path = path
+    ``open_file`` gives the file as it is, to be read from its beginning.
+    """
+
+    def __init__(self, open_file: Callable[[], IO[bytes]], start: Mark = START) -> None:
+        self._open_file, self._opened = open_file, ExitStack()
         self.offset, self.number = start
 
     def __enter__(self) -> Lines:
         try:
-            with self._path.open("rb") as file:
-                packed = file.read(2) == GZIP
-            opened = gzip.open(self._path) if packed else self._path.open("rb")
-            self._file = cast("IO[bytes]", opened)
+            file = self._opened.enter_context(self._open_file())
+            packed = file.read(2) == GZIP
+            file.seek(0)
+            self._file = self._opened.enter_context(gzip.GzipFile(fileobj=file)) if packed else file
             self._file.seek(self.offset)
         except (OSError, EOFError, zlib.error) as error:
+            self._opened.close()
             raise self._unreadable(error) from None
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        self._opened.close()
 
     @property
     def mark(self) -> Mark:
@@ -200,6 +205,10 @@ class TextSource(ABC):
     path: Path
     columns: tuple[str, ...]
 
+    def open_file(self) -> IO[bytes]:
+        """The file as it is; a source that is not on disk has another way."""
+        return self.path.open("rb")
+
     @property
     @abstractmethod
     def kind(self) -> str:
@@ -228,7 +237,7 @@ class TextSource(ABC):
         if start != START:
             before, first = b"", start
         reader = self.reader()
-        with Lines(self.path, first) as lines:
+        with Lines(self.open_file, first) as lines:
             begun, rows = lines.offset, list[Row]()
             while line := lines.next():
                 if reader.blank(line):
