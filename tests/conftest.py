@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +32,7 @@ settings.load_profile("tests")
 @pytest.fixture
 def memory_disk(tmp_path: Path) -> Iterator[Path]:
     """A folder in memory, where waiting for the disk takes no time; else one on disk."""
-    if not os.access("/dev/shm", os.W_OK):
+    if not os.access("/dev/shm", os.W_OK) or shutil.disk_usage("/dev/shm").free < 1 << 28:
         yield tmp_path
         return
     with tempfile.TemporaryDirectory(prefix="sottovoce-tests-", dir="/dev/shm") as folder:
