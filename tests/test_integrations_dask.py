@@ -11,6 +11,7 @@ import threading
 
 import pytest
 from cluster_data import HOSTILE, SECRET, make_space, sanitizer, write_rows
+from command_line import as_text, run_command
 
 from sottovoce.errors import SottovoceError, UnknownWordError
 from sottovoce.integrations import on_dask
@@ -225,17 +226,21 @@ def test_a_cluster_that_cannot_do_it_gets_no_text(client, space, files, tmp_path
 def test_the_command_on_a_cluster_of_its_own_and_on_one_that_is_there(space, tmp_path):
     write_rows(tmp_path / "in.csv", 1500)
 
+    options = ("--column", "text", "--space", str(space.folder), "--seed", "1", "--json", "-e", "1")
+
     def run(out, *arguments):
-        options = ("--column", "text", "--space", space.folder, "--seed", "1", "--json", "-e", "1")
-        ended = subprocess.run(
-            [sys.executable, "-m", "sottovoce", "sanitize", "in.csv", out, *options, *arguments],
-            capture_output=True, text=True, cwd=tmp_path, timeout=120,
-        )  # fmt: skip
+        command = ("sanitize", "in.csv", out, *options, *arguments)
+        ended = as_text(run_command(*command, home=tmp_path / "home", folder=tmp_path))
         assert ended.returncode == 0, ended.stderr
         return (tmp_path / out).read_bytes(), json.loads(ended.stdout)
 
     here = run("a.csv")
-    assert run("b.csv", "--on", "dask", "--workers", "2") == here
+    alone = [sys.executable, "-m", "sottovoce", "sanitize", "in.csv", "b.csv", *options]
+    ended = subprocess.run(
+        [*alone, "--on", "dask", "--workers", "2"], capture_output=True, cwd=tmp_path, timeout=120
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ((tmp_path / "b.csv").read_bytes(), json.loads(ended.stdout)) == here
     with distributed.LocalCluster(
         n_workers=1, dashboard_address="127.0.0.1:0", local_directory=tmp_path / "dask"
     ) as cluster:
