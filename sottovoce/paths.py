@@ -1,4 +1,4 @@
-"""Where sottovoce keeps things: what it can make again in a cache folder, the rest apart."""
+"""Folders of sottovoce: a cache for what can be made again, another one for the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where chance comes from: a secure generator by default, reproducible ones for experiments.
+"""Random generators: a secure one by default, reproducible ones for experiments.
 
 Nothing here, nor anywhere in sottovoce, touches numpy's global generator.
 """

@@ -194,7 +194,7 @@ def check_silence(mechanism: WordMechanism) -> None:
 
 @contextmanager
 def _listening() -> Iterator[io.StringIO]:
-    """Everything that is logged or printed meanwhile."""
+    """Collects what is logged or printed in the block."""
     heard = io.StringIO()
     handler = logging.StreamHandler(heard)
     root = logging.getLogger()

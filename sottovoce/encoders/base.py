@@ -12,7 +12,7 @@ from sottovoce.errors import UsageError, need
 from sottovoce.types import Float32Array
 
 VECTORS_KEPT = 20_000
-"""Vectors of texts that are kept in memory, lest they be computed again: some 30 MB."""
+"""Vectors of texts kept in memory, so that they are not computed again; about 30 MB."""
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

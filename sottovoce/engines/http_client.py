@@ -48,7 +48,7 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
 _HEADER_VALUE = re.compile(r"[ -~]*")
 
 
-class MayPass(EngineError):
+class TransientError(EngineError):
     """A failure worth another try, after ``wait`` seconds where the engine said so."""
 
     def __init__(self, message: str, wait: float | None = None) -> None:
@@ -108,7 +108,7 @@ class Transport:
                 try:
                     with self._pace.turn():
                         return self._ask_once(target, body, headers)
-                except MayPass as failure:
+                except TransientError as failure:
                     if attempt == self._retries:
                         raise EngineError(str(failure)) from None
                     wait = failure.wait
@@ -176,19 +176,21 @@ class Transport:
                     "this query was not sent"
                 )
             case ssl.SSLEOFError() | ssl.SSLZeroReturnError():
-                return MayPass(f"{host} closed the connection")
+                return TransientError(f"{host} closed the connection")
             case ssl.SSLError():
                 return EngineError(
                     f"{host} made no secure connection: if it is on this machine, is it http://?"
                 )
             case ConnectionRefusedError():
-                return MayPass(
+                return TransientError(
                     f"{host} refused the connection: see whether the server is running there"
                 )
             case http.client.IncompleteRead() | ConnectionError():
-                return MayPass(f"{host} closed the connection before its answer was complete")
+                return TransientError(
+                    f"{host} closed the connection before its answer was complete"
+                )
             case OSError():
-                return MayPass(f"{host} could not be reached: check your network")
+                return TransientError(f"{host} could not be reached: check your network")
             case http.client.HTTPException():
                 return EngineError(f"{host} did not answer in HTTP: check the port")
         return EngineError(f"asking {host} failed ({type(error).__name__})")
@@ -311,7 +313,7 @@ def _busy(host: str, status: int, headers: Message) -> EngineError:
     )
     if wait is not None and wait > LONGEST_WAIT:
         return EngineError(f"{message}; it asks to be left alone for {wait:.0f} s")
-    return MayPass(message, wait)
+    return TransientError(message, wait)
 
 
 def _seconds(retry_after: str | None) -> float | None:

@@ -108,7 +108,7 @@ class Pace:
 
 
 def rest(seconds: float) -> None:
-    """Do nothing for some seconds, if there are any left."""
+    """Sleep for so many seconds; not at all if that is negative."""
     if seconds > 0:
         time.sleep(seconds)
 

@@ -1,4 +1,4 @@
-"""On a Dask cluster: one task for a block of rows, a bounded number of them on their way."""
+"""Sanitizing on a Dask cluster: one task a block of rows, a bounded number of tasks in flight."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _run(job: Job, rows: Rows) -> bytes:
 
 @contextmanager
 def dask_client(scheduler: Any, workers: int) -> Iterator[Any]:
-    """The client of a cluster at an address, of a local one if there is none, or this client."""
+    """A client: of the cluster at an address, of a new local cluster (None), or the one given."""
     distributed = load_distributed()
     if isinstance(scheduler, distributed.Client):
         yield scheduler
@@ -131,7 +131,7 @@ def _local_cluster(distributed: Any, workers: int) -> Iterator[Any]:
 
 
 def load_distributed() -> Any:
-    """The package, or what to do about it."""
+    """Import Dask's package, or say what to install."""
     why = "--on dask needs Dask"
     need("cryptography", "dask", why)  # The local cluster makes its certificates with it.
     return need("distributed", "dask", why)
@@ -145,7 +145,7 @@ def _warn_if_in_clear(address: str) -> None:
 
 @contextmanager
 def by_kind() -> Iterator[None]:
-    """Errors of the cluster, by their kind."""
+    """Replace an error of the cluster by its kind: its message could hold text."""
     try:
         yield
     except SottovoceError:

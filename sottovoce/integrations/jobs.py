@@ -1,6 +1,6 @@
 """What travels to a worker and back: a small job, rows of text, an answer that never raises.
 
-Engines write about failures into logs of their own, with arguments and all. So nothing here
+Clusters log failures together with the arguments of the task. So nothing here
 raises on a worker: an error goes back as data, and what holds text does not show it.
 """
 
@@ -55,7 +55,7 @@ class Rows:
 
 
 class Job:
-    """A sanitizer on its way: a few kilobytes, opened once in each process."""
+    """A sanitizer as it is sent to workers: a few kilobytes, opened once in each process."""
 
     def __init__(self, sanitizer: Sanitizer) -> None:
         self.version = __version__
@@ -78,7 +78,7 @@ class Job:
             return _opened(self.content)
 
     def ready(self) -> str:
-        """Why this process could not do the job; nothing if it can."""
+        """Why this process cannot do the job; empty if it can."""
         try:
             self.sanitizer()
         except Exception as error:

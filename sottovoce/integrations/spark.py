@@ -1,4 +1,4 @@
-"""On Spark: blocks of a file through mapInArrow, or a whole DataFrame that is there already."""
+"""Sanitizing on Spark: blocks of a file through mapInArrow, or a whole Spark DataFrame."""
 
 from __future__ import annotations
 

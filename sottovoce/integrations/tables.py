@@ -66,7 +66,7 @@ def dataset_function(
 
 
 class _DatasetFunction:
-    """Pickles as the sanitizer does."""
+    """The function itself, as an object, so that it can be pickled."""
 
     def __init__(self, sanitizer: Sanitizer) -> None:
         self.sanitizer = sanitizer

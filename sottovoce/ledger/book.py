@@ -133,7 +133,7 @@ class _State:
 
 
 class Book:
-    """What may be read and appended; it opens only if its end is sound."""
+    """Reads and appends records. It opens only if the last record is intact."""
 
     def __init__(self, connection: sqlite3.Connection, key: Key, folder: Path) -> None:
         self._connection, self._key, self._folder = connection, key, folder
@@ -205,7 +205,7 @@ class Book:
         return None if row is None else self._opened(*row)
 
     def check(self) -> int:
-        """Go through everything; the number of records, or what is wrong."""
+        """Check every record; answers how many there are, or raises what is wrong."""
         if self._connection.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
             raise self._damaged("the database is not sound")
         link, count = "", 0
@@ -256,7 +256,7 @@ class Book:
         )
 
     def remember(self, entry: Entry, request: str, record: Record) -> None:
-        """Keep the variants, which are about to be known anyway, for the same request."""
+        """Keep the variants, in clear, for the same request: they are about to be released."""
         row = (
             self._key.of_request(entry.text, request),
             record.number,

@@ -24,7 +24,7 @@ DATABASE, KEY = "ledger.db", "ledger.key"
 
 
 def exists(folder: Path) -> bool:
-    """Whether there is a ledger; parts of one are an error, not an invitation to start anew."""
+    """Whether there is a ledger; a ledger of which parts are missing is an error."""
     with _explained(folder):
         try:
             present = {file.name for file in folder.iterdir()}
@@ -75,7 +75,7 @@ def set_aside(folder: Path) -> Path:
 def transaction(
     folder: Path, *, write: bool, wait: float
 ) -> Iterator[tuple[sqlite3.Connection, Key]]:
-    """All or nothing; a writing one is alone among all processes, and on disk when it ends."""
+    """All or nothing. While one writes, other processes wait; it is on disk when it ends."""
     if not exists(folder):
         raise NoLedgerError(f"there is no ledger in {folder}: nothing has been counted there yet")
     file = folder / DATABASE
@@ -145,7 +145,7 @@ def _sync_names(folder: Path) -> None:
 
 @contextmanager
 def _explained(folder: Path, wait: float = 0.0) -> Iterator[None]:
-    """Turn what the system and SQLite say into what a person can do."""
+    """Turn errors of the system and of SQLite into ones that say what to do."""
     try:
         yield
     except OSError as error:

@@ -124,7 +124,7 @@ class Entry:
 
 
 def request_key(obfuscator: Obfuscator) -> str:
-    """What must be equal, besides the text, for remembered variants to be the answer again.
+    """A key of all that, besides the text, decides whether remembered variants may be sent again.
 
     Mechanism and what it works on (space and output vocabulary, or pool), number of variants,
     release and pipeline. It may hold words of the keep list: the ledger stores its keyed hash only.
@@ -311,7 +311,7 @@ class LedgerError(SottovoceError):
 
 
 class NoLedgerError(LedgerError):
-    """There is no ledger yet, and none was to be made."""
+    """There is no ledger yet, and the caller did not ask to make one."""
 
 
 class DamagedLedgerError(LedgerError):

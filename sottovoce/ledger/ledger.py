@@ -33,8 +33,8 @@ ROUNDING = 1e-9
 class Ledger:
     """What has been released, what it cost, what is left, in a folder private to the user.
 
-    Every call is one transaction, complete and on disk when it returns, alone among all processes
-    if it writes. Whatever fails raises, and then nothing may be sent.
+    Every call is one transaction, on disk when it returns; while one writes, other processes wait.
+    Whatever fails raises, and then nothing may be sent.
     """
 
     folder: Path
@@ -123,13 +123,13 @@ class Ledger:
             book.set_budget(budget)
 
     def reset(self) -> None:
-        """Forget what was spent and remembered, which does not unsay it; the budgets stay."""
+        """Forget what was spent and remembered. What was released stays released; budgets stay."""
         with self._book(write=True) as book:
             book.forget()
 
     @staticmethod
     def set_aside(folder: Path | None = None) -> Path:
-        """Rename a damaged ledger, so that the next ``open`` makes a new one; where it is now."""
+        """Rename a damaged ledger, so that the next ``open`` makes a new one; give its new path."""
         return database.set_aside(ledger_folder() if folder is None else Path(folder))
 
     @contextmanager

@@ -64,7 +64,7 @@ class Mechanism(ABC):
 
     @property
     def published(self) -> Guarantee | None:
-        """What paper or code claim of it, where that is more than ``guarantee`` states."""
+        """What the paper or published code claims, where that is more than ``guarantee`` states."""
         return None
 
     @property
@@ -79,7 +79,7 @@ class Mechanism(ABC):
 
     @property
     def made_with(self) -> str | None:
-        """A hash of what it works on: who attacks its releases needs the same."""
+        """A hash of what it works on; an attack on its releases needs the same."""
         return None
 
     def check_once(self, n: int) -> None:
@@ -327,7 +327,7 @@ def require(condition: bool | np.bool_, message: str) -> None:
 
 
 def require_enough(n: int, available: int, things: str, where: str) -> None:
-    """Refuse to read more different things off one point than there are."""
+    """Refuse ``n`` different things read off one point where fewer are available."""
     require(
         n <= available,
         f"release 'once' reads {n} different {things} off one point, but the {where} has "
@@ -336,7 +336,7 @@ def require_enough(n: int, available: int, things: str, where: str) -> None:
 
 
 def require_positive(epsilon: float) -> None:
-    """Refuse a budget that is none."""
+    """Refuse an epsilon that is not a positive number."""
     require(
         np.isfinite(epsilon) and epsilon > 0, f"epsilon must be a positive number, got {epsilon}"
     )

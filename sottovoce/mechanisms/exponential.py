@@ -3,8 +3,8 @@
 The cost c grows with the Euclidean distance of w and y. A table holds the words near w with their
 weights, and room for all others as if they weighed as much as a word at the table's edge. A draw
 that falls into this room proposes any word, accepts it by what it really weighs, and otherwise
-starts again. That is exact, though neither normaliser nor far words are ever computed; a draw
-takes a bounded number of attempts on average.
+starts again. That is exact, although neither the normalizing constant nor the weights of far words
+are computed; a draw takes a bounded number of attempts on average.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class ExponentialMechanism(SamplingMechanism):
     def _accept(
         self, words: IntArray, proposed: IntArray, reaches: Float64Array, chances: Float64Array
     ) -> BoolArray:
-        """Whether each word takes what was proposed: by its weight relative to the edge's."""
+        """Whether each proposal is accepted: by its weight relative to that at the table's edge."""
         distances = self._ranges.distances.pairs(words, proposed)
         weights = np.exp(self._scores(distances) - self._scores(reaches))
         return np.asarray((distances > reaches) & (chances < weights))

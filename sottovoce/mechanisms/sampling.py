@@ -17,7 +17,7 @@ class SamplingMechanism(WordMechanism):
 
     @property
     def tables(self) -> Tables:
-        """What is known of the words met so far."""
+        """The tables of the words met so far."""
         return tables_of(self.space, (self.spec, *self.further_resources()))
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Words of many texts as one array: drawing substitutes for a whole batch in large calls."""
+"""Draws substitutes for the words of many texts at once, in a few large calls."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ def _next(pa: Any, blocks: Any, size: int) -> pyarrow.RecordBatch | None:
 def _groups(
     following: Callable[[], pyarrow.RecordBatch | None],
 ) -> Iterator[list[pyarrow.RecordBatch]]:
-    """Blocks gathered to row groups of a fair size."""
+    """Blocks gathered into row groups, each of about ``GROUP_ROWS`` rows or ``GROUP_BYTES``."""
     group, rows, size = [], 0, 0
     while (batch := following()) is not None:
         group.append(batch)
@@ -215,7 +215,7 @@ def _groups(
 
 
 def _codec(metadata: Any) -> str:
-    """The compression of the input, as far as it has one for all."""
+    """The compression of the input's first column, for all columns of the output."""
     if not (metadata.num_row_groups and metadata.num_columns):
         return "snappy"
     name = str(metadata.row_group(0).column(0).compression)

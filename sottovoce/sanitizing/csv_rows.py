@@ -38,7 +38,7 @@ class CsvSource(TextSource):
         return self.delimiter.encode()
 
     def write_cell(self, text: str, before: bytes) -> bytes:
-        """In quotes if it was, or has to be."""
+        """The text in quotes if the cell had quotes, or needs them now."""
         cell = text.encode("utf-8")
         special = (b'"', b"\r", b"\n", self.joint)
         if before.startswith(b'"') or any(sign in cell for sign in special):
@@ -51,7 +51,7 @@ class CsvSource(TextSource):
         return raw, mark
 
     def reader(self) -> CsvReader:
-        """Knows where the columns are."""
+        """A reader that knows where the chosen columns are."""
         _, names, _ = self._header()
         places = []
         for column in self.columns:
@@ -78,7 +78,7 @@ class CsvSource(TextSource):
 
 
 class CsvReader(RowReader):
-    """Cuts rows into fields, as they are written."""
+    """Cuts rows into fields, and keeps the bytes of each field as they are."""
 
     def __init__(self, delimiter: bytes, width: int | None, places: tuple[int, ...]) -> None:
         self.delimiter, self.width, self.places = delimiter, width, places
@@ -151,7 +151,7 @@ def _stray_return(line: int) -> UsageError:
 
 
 def _end_of(pattern: re.Pattern[bytes], row: bytearray, start: int) -> int:
-    """Where a match ends; no match object may live on while the row grows."""
+    """Where a match ends; a match object that stays alive would keep the row from growing."""
     match = pattern.match(row, start)
     return start if match is None else match.end()
 

@@ -43,7 +43,7 @@ def open_source(
     format: Format | None = None,
     delimiter: str | None = None,
 ) -> Source:
-    """A data set in a file, whose format its name tells unless it is given."""
+    """Open a data set; the file's name tells its format unless that is given."""
     file = Path(path)
     if file.is_dir():
         raise UsageError("the input is a folder: name a file, one call for each")
@@ -193,7 +193,7 @@ def _refuse_existing(out: Path, report: Path | None, overwrite: bool, resume: bo
 
 
 def _plan(sanitizer: Sanitizer, source: Source, out: Path, own_secret: bool) -> dict[str, Any]:
-    """What decides the result, in hashes; and the secret, if nobody else has it."""
+    """Hashes of all that decides the result; and the secret of this run, if it has its own."""
     with source.path.open("rb") as file:
         content = hashlib.file_digest(file, "sha256").hexdigest()
     secret = sanitizer.linkable
@@ -224,7 +224,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 @contextmanager
 def _kept_rows_mentioned(work: Work) -> Iterator[None]:
-    """Say with an error that what is done is not lost."""
+    """Add to an error how many rows are done and kept."""
     try:
         yield
     except (SottovoceError, OSError) as error:
@@ -240,7 +240,7 @@ def _kept_rows_mentioned(work: Work) -> Iterator[None]:
 
 @contextmanager
 def _write_errors_explained() -> Iterator[None]:
-    """Say what cannot be written, and no path."""
+    """Turn errors of the system into one that says what to do, without a path."""
     try:
         yield
     except OSError as error:

@@ -22,7 +22,7 @@ DENIED = -2
 
 
 class Denying:
-    """A space in which the words of a list have no entry of their own, in any case, nor with 's."""
+    """A word space in which the words of a list, in any case and with 's, count as denied."""
 
     def __init__(self, space: WordSpace, deny: frozenset[str]) -> None:
         self._space, self._deny = space, deny
@@ -70,7 +70,7 @@ def deny_list(words: Iterable[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=4)
 def denying(space: WordSpace, deny: frozenset[str]) -> Denying:
-    """The space as texts are looked up in it; one for all batches of a process."""
+    """The space without its denied words; one object for all batches of a process."""
     return Denying(space, deny)
 
 

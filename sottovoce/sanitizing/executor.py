@@ -1,4 +1,4 @@
-"""Blocks through the sanitizer, here or on several processes, in order and a few at a time."""
+"""Runs blocks through the sanitizer, in this process or on several, in order, a few at a time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def numbered(blocks: Iterable[Block], first: int) -> Iterator[tuple[int, Block]]
 
 
 def ahead(items: Iterable[Item], most: Callable[[], int]) -> Iterator[Item]:
-    """The same items, each given out only when ``most()`` more are made: these go on meanwhile."""
+    """The same items; up to ``most()`` later ones are begun before an item is given out."""
     waiting: deque[Item] = deque()
     for item in items:
         waiting.append(item)

@@ -27,7 +27,7 @@ class JsonSource(TextSource):
 
     @property
     def joint(self) -> bytes:
-        """Nothing stands between the pieces: they are all of the line."""
+        """Nothing: the pieces together are the whole line."""
         return b""
 
     def write_cell(self, text: str, before: bytes) -> bytes:
@@ -35,7 +35,7 @@ class JsonSource(TextSource):
         return json.dumps(text, ensure_ascii=before.isascii()).encode("utf-8")
 
     def header(self) -> tuple[bytes, Mark]:
-        """There is none, but there must be rows."""
+        """JSON lines have no header; an empty file is refused."""
         with Lines(self.open_file) as lines:
             while line := lines.next():
                 if line.strip():
@@ -43,7 +43,7 @@ class JsonSource(TextSource):
         raise UsageError("the input is empty: it should hold a JSON object in each line")
 
     def reader(self) -> JsonReader:
-        """Knows the names of the columns."""
+        """A reader that knows the names of the chosen columns."""
         return JsonReader(self.columns)
 
 

@@ -61,7 +61,7 @@ def linkable_guarantee(guarantee: Guarantee) -> Guarantee:
 
 @lru_cache(maxsize=4)
 def linked(secret: bytes, mechanism: WordMechanism) -> Linked:
-    """The substitutes of a data set; one for all batches of a process."""
+    """The substitutes under this secret; one object for all batches of a process."""
     return Linked(secret, mechanism)
 
 

@@ -23,7 +23,7 @@ OTHER_COLUMNS = "rows, their order and all other columns are released as they ar
 
 @dataclass(frozen=True)
 class Report:
-    """What came of a data set; holds no word of it."""
+    """Counts and guarantee of a sanitized data set; holds no word of it."""
 
     sanitizer: Sanitizer
     counts: DatasetCounts
@@ -54,7 +54,7 @@ class Report:
         return self.sanitizer.obfuscator.rng is not None
 
     def _caveats(self, layout_is_said: bool) -> tuple[str, ...]:
-        """What one text with all these words would say of itself."""
+        """The caveats of a text that held all words of the data set."""
         counts, pipeline = self.counts, self.sanitizer.obfuscator.pipeline
         return caveats(
             Counts(

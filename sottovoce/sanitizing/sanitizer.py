@@ -1,4 +1,4 @@
-"""Sanitizer: what is done to one batch of rows, the same on every machine and for every cut."""
+"""Sanitizer: sanitizes rows, with the same result on any machine and in any batches."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ class Sanitizer:
     def _returned(
         self, mechanism: WordMechanism, texts: list[PreparedText], ids: IntArray, words: list[str]
     ) -> list[bool]:
-        """Which words came back as they were, as a reader sees it: case tells nothing apart."""
+        """Which words came back as they were, ignoring case."""
         slots = np.concatenate([text.slots for text in texts])
         # An unknown word is never returned; any id will do for it here.
         before = mechanism.space.words(np.maximum(slots, 0))

@@ -35,7 +35,7 @@ BLANK = b"\r\n \t"
 
 
 class Block(Protocol):
-    """Some rows."""
+    """Consecutive rows of a data set."""
 
     @property
     def rows(self) -> int:
@@ -221,7 +221,7 @@ class TextSource(ABC):
 
     @abstractmethod
     def write_cell(self, text: str, before: bytes) -> bytes:
-        """A text as the format writes it, in the manner of what stood there before."""
+        """A text as the format writes it, in the style of the cell that it replaces."""
 
     @abstractmethod
     def header(self) -> tuple[bytes, Mark]:
@@ -229,7 +229,7 @@ class TextSource(ABC):
 
     @abstractmethod
     def reader(self) -> RowReader:
-        """What reads rows."""
+        """The reader of this format's rows."""
 
     def blocks(self, start: Mark) -> Iterator[TextBlock]:
         """All rows from a mark on. Blank lines stay where they are, and are no rows."""
@@ -259,7 +259,7 @@ class TextSource(ABC):
 
 
 class RowReader(ABC):
-    """Makes rows of lines."""
+    """Reads rows from lines."""
 
     def blank(self, line: bytes) -> bool:
         """Whether a line is no row."""

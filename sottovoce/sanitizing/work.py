@@ -27,7 +27,7 @@ START_ANEW = "start anew with --overwrite"
 
 
 class WorkLostError(SottovoceError):
-    """What was done is of no use any more: the whole has to be done again."""
+    """What an earlier run left cannot be used: everything has to be done again."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"{problem}: {START_ANEW}")
@@ -51,7 +51,7 @@ class State:
 
     @classmethod
     def of(cls, line: bytes) -> State | None:
-        """Read a line, unless it is not whole."""
+        """Read a line of the journal; None if it is not whole."""
         check, _, body = line.rstrip(b"\n").partition(b" ")
         if not line.endswith(b"\n") or check != b"%08x" % zlib.crc32(body):
             return None
@@ -76,7 +76,7 @@ class Work:
         """Whether nothing of an earlier run is here."""
 
     def plan(self) -> dict[str, Any] | None:
-        """What was begun here, if anything."""
+        """The plan of a run that was begun here, if there is one."""
         try:
             plan: dict[str, Any] = json.loads((self.folder / PLAN).read_bytes())
         except FileNotFoundError:
@@ -86,7 +86,7 @@ class Work:
         return plan
 
     def begin(self, plan: dict[str, Any]) -> None:
-        """Forget what may be here, and note what is to be done."""
+        """Discard what an earlier run left, and write the plan of this one."""
         (self.folder / PLAN).unlink(missing_ok=True)
         self._journal.truncate(0)
         with _private(self.output) as file:
@@ -95,7 +95,7 @@ class Work:
         self.fresh = True
 
     def restore(self) -> None:
-        """Go back to the last block that is on disk for sure."""
+        """Go back to the last block that the journal lists, and cut off what follows it."""
         self._journal.seek(0)
         good, lines = 0, self._journal.read().splitlines(keepends=True)
         for number, line in enumerate(lines):
@@ -120,12 +120,12 @@ class Work:
             yield Appender(self, file)
 
     def note(self, state: State) -> None:
-        """Write down how far it is, for good."""
+        """Append a state to the journal, and wait until it is on disk."""
         write_through(self._journal, state.line())
         self.state = state
 
     def remove(self) -> None:
-        """Leave nothing behind; the plan goes first, so that half a folder is no work."""
+        """Remove the folder; the plan goes first, since a folder without one is no work."""
         with suppress(FileNotFoundError):
             (self.folder / PLAN).unlink()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -139,7 +139,7 @@ class Appender:
     file: FileIO
 
     def append(self, data: bytes, state: State) -> None:
-        """Write a block, and then that it was written."""
+        """Write a block, then note in the journal that it was written."""
         write_through(self.file, data)
         self.work.note(state)
 

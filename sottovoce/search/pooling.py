@@ -1,4 +1,4 @@
-"""One list out of the answers to several queries: every document found, once."""
+"""Pooling: one list of all documents that several queries found, each document once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pool in the order of the person's own query, which never leaves this machine."""
+"""Re-ranking: order the pool by the true query, which never leaves this machine."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class EncoderReranker:
         return f"EncoderReranker({self.encoder!r}, {len(self._kept)} vectors kept)"
 
     def prepare(self, texts: Sequence[str], progress: Progress | None = None) -> None:
-        """Have the vectors of a whole public collection at hand: from disk, or computed once."""
+        """Get the vectors of a whole public collection ready: from disk, or computed once."""
         vectors = corpus_vectors(self.encoder, texts, progress)
         self._prepared.update(zip(map(_key, texts), vectors, strict=True))
 
@@ -113,7 +113,7 @@ class EncoderReranker:
         return np.asarray((self._vectors(texts).astype(np.float64) * query_vector).sum(axis=1))
 
     def _vectors(self, texts: Sequence[str]) -> Float32Array:
-        """The vectors of texts, encoding only those that were not seen lately."""
+        """The vectors of texts; only those that are not kept are computed."""
         keys = [_key(text) for text in texts]
         vectors = {key: self._prepared[key] for key in keys if key in self._prepared}
         with self._lock:

@@ -2,7 +2,7 @@
 
 Words and queries are rounded to 8-bit codes, w = s w^ + e and q = r q^ + f, and the integer
 products U = q^.w^ are exact. So |q.w - r s U| <= |f| |w| + |r q^| |e|, with every norm on the right
-known: a bound as hard as that of float32, only wider. It leaves some ten candidates a query.
+known: a bound as safe as that of float32, only wider. It leaves about ten candidates a query.
 
 The half norm of the Euclidean metric is written in base 127 into a few more columns, and a
 dimension with outliers is split over several, so that neither coarsens the step s for all.

@@ -1,4 +1,4 @@
-"""What people want to know about a word space before they trust words to it."""
+"""Facts about a word space, for people: size, origin, geometry, words that may be released."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ class _Builder:
         self.spans += (start, end)
 
     def _begin_word(self) -> None:
-        """Two words that touch, as a word and an emoji do, are set apart by a blank."""
+        """Put a blank between two words that touch, as a word and an emoji do."""
         if self.after_word:
             self.pieces.append(" ")
         self.after_word = True
