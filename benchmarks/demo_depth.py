@@ -9,12 +9,12 @@ from __future__ import annotations
 from statistics import mean
 
 import numpy as np
-from sottovoce.evaluation.private import with_privacy, with_unrelated_queries, without_privacy
 
 import sottovoce
 from sottovoce import defaults
 from sottovoce.collections import demo_log, load_collection
-from sottovoce.engines.bm25 import BM25
+from sottovoce.engines import BM25
+from sottovoce.evaluation import with_privacy, with_unrelated_queries, without_privacy
 from sottovoce.search import load_reranker
 from sottovoce.search.reranking import EncoderReranker
 

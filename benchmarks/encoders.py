@@ -17,8 +17,8 @@ from sottovoce.collections import Collection, demo_log, load_collection
 from sottovoce.encoders import Encoder, load_encoder
 from sottovoce.encoders.light import LightEncoder
 from sottovoce.encoders.strong import StrongEncoder
+from sottovoce.engines import choose_engine
 from sottovoce.engines.base import LocalEngine
-from sottovoce.engines.choose import choose_engine
 from sottovoce.engines.documents import whole_text
 from sottovoce.evaluation import effectiveness, no_privacy
 from sottovoce.search.reranking import BM25Reranker, EncoderReranker, load_reranker

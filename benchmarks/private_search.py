@@ -21,7 +21,7 @@ import numpy as np
 
 from sottovoce import Obfuscator, PrivateSearch, SearchResult, WordSpace, load_space, mechanism
 from sottovoce.collections import load_collection
-from sottovoce.engines.choose import choose_engine
+from sottovoce.engines import choose_engine
 from sottovoce.evaluation import Quality, with_more_depth, with_privacy, without_privacy
 from sottovoce.search.reranking import load_reranker
 

@@ -23,7 +23,7 @@ from turns import (
 
 def bring_in(task: Task) -> Any:
     """Import the package and, because it is lazy, the parts that will be used."""
-    for part in ("mechanisms", "randomness", "spaces.sources", "threads"):
+    for part in ("mechanisms", "randomness", "resources", "threads"):
         importlib.import_module(f"sottovoce.{part}")
     sottovoce: Any = sys.modules["sottovoce"]
     if task.mechanism not in sottovoce.mechanisms.names():

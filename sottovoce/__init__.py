@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from sottovoce.ledger import Ledger
     from sottovoce.mechanisms import Mechanism, WordMechanism, mechanism
     from sottovoce.obfuscation import Obfuscation, Obfuscator
+    from sottovoce.resources import load_space
     from sottovoce.search import PrivateSearch, SearchResult
-    from sottovoce.spaces.sources import resolve as load_space
-    from sottovoce.spaces.space import OutputVocabulary, WordSpace
+    from sottovoce.spaces import OutputVocabulary, WordSpace
     from sottovoce.text import TextPipeline
 
 __all__ = [
@@ -48,8 +48,8 @@ __getattr__ = lazy_names(
         ".mechanisms": "Mechanism, WordMechanism, mechanism",
         ".obfuscation": "Obfuscation, Obfuscator",
         ".search": "PrivateSearch, SearchResult",
-        ".spaces.sources": "resolve as load_space",
-        ".spaces.space": "OutputVocabulary, WordSpace",
+        ".resources": "load_space",
+        ".spaces": "OutputVocabulary, WordSpace",
         ".text": "TextPipeline",
     },
 )

@@ -205,8 +205,8 @@ def _file(path: Path) -> Path:
         raise UsageError(f"there is no file or folder {path}")
     if not path.is_dir():
         return path
-    if found := _find(path, "corpus.jsonl"):
-        return found
+    if corpus := _find(path, "corpus.jsonl"):
+        return corpus
     raise UsageError(f"the folder {path} holds neither corpus.jsonl nor corpus.jsonl.gz")
 
 

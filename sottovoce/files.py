@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -181,6 +182,15 @@ class CsvTable:
             raise UsageError(
                 f"line {self._rows.line_num} of {self._name} cannot be read: {self._how}"
             ) from None
+
+
+def files_hash(files: Iterable[Path]) -> str:
+    """The sha256 of the contents of files, one after the other."""
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()
 
 
 # Writing: under another name first. What is on disk as a whole then gets its own name in one step.

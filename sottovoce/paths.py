@@ -1,4 +1,4 @@
-"""Where sottovoce keeps things: what it can make again in a cache folder, the rest apart."""
+"""Folders of sottovoce: a cache for what can be made again, another one for the rest."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ HOME_VARIABLE = "SOTTOVOCE_HOME"
 
 def cache_folder() -> Path:
     """The user's cache folder, or ``$SOTTOVOCE_HOME``."""
-    chosen = os.environ.get(HOME_VARIABLE)
-    return Path(chosen).expanduser() if chosen else user_cache_path("sottovoce")
+    home = os.environ.get(HOME_VARIABLE)
+    return Path(home).expanduser() if home else user_cache_path("sottovoce")
 
 
 def spaces_folder() -> Path:
@@ -23,8 +23,8 @@ def spaces_folder() -> Path:
 
 def data_folder() -> Path:
     """The user's folder for what cannot be made again, or ``$SOTTOVOCE_HOME``."""
-    chosen = os.environ.get(HOME_VARIABLE)
-    return Path(chosen).expanduser() if chosen else user_data_path("sottovoce")
+    home = os.environ.get(HOME_VARIABLE)
+    return Path(home).expanduser() if home else user_data_path("sottovoce")
 
 
 def ledger_folder() -> Path:

@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from sottovoce.collections import read_strings
-from sottovoce.encoders.base import Encoder
-from sottovoce.encoders.loading import load_encoder
-from sottovoce.encoders.store import corpus_vectors
+from sottovoce.arrays import row_blocks
+from sottovoce.collections import DEMO, read_strings
+from sottovoce.encoders import Encoder, corpus_vectors, load_encoder
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.spaces.nearest import Nearest
-from sottovoce.spaces.store import row_blocks
 from sottovoce.threads import single_threaded_blas
 from sottovoce.types import Float32Array, Float64Array, IntArray, Progress
 
@@ -44,16 +42,20 @@ class Pool:
             raise UsageError("the pool holds no string: nothing could ever be released")
         self.encoder = load_encoder(encoder) if isinstance(encoder, str) else encoder
         self.name, self.source = name, source
+        self._vectors: Float32Array | None = None
 
     def prepare(self, progress: Progress | None = None) -> Pool:
         """Compute the vectors now rather than when they are first needed."""
-        self.__dict__["vectors"] = corpus_vectors(self.encoder, self.strings, progress)
+        if self._vectors is None:
+            self._vectors = corpus_vectors(self.encoder, self.strings, progress)
         return self
 
-    @cached_property
+    @property
     def vectors(self) -> Float32Array:
         """The vector of each string, (len(self), dimension), mapped from disk."""
-        return corpus_vectors(self.encoder, self.strings)
+        self.prepare()
+        assert self._vectors is not None  # noqa: S101 - prepare has seen to it
+        return self._vectors
 
     @property
     def dimension(self) -> int:
@@ -71,18 +73,18 @@ class Pool:
     @cached_property
     def covariance(self) -> Float64Array:
         """Sample covariance of the vectors, scaled to mean variance 1."""
-        first = np.zeros(self.dimension)
-        second = np.zeros((self.dimension, self.dimension))
+        sums = np.zeros(self.dimension)
+        products = np.zeros((self.dimension, self.dimension))
         with single_threaded_blas():  # Several threads would round differently.
             for block in row_blocks(self.vectors):
                 exact = block.astype(np.float64)
-                first += exact.sum(axis=0)
-                second += exact.T @ exact
-        centred = second - np.outer(first, first) / len(self)
-        spread = np.trace(centred) / self.dimension
+                sums += exact.sum(axis=0)
+                products += exact.T @ exact
+        centered = products - np.outer(sums, sums) / len(self)
+        spread = np.trace(centered) / self.dimension
         if not spread > 1e-9 * len(self):
             raise UsageError("the strings of the pool all have the same vector: it has no shape")
-        return np.asarray(centred / spread)
+        return np.asarray(centered / spread)
 
     @cached_property
     def nearest(self) -> Nearest:
@@ -126,7 +128,7 @@ def load_pool(
 
 def _read(source: str, encoder: str | Encoder) -> Pool:
     path = Path(source).expanduser()
-    if source == "demo" or not path.exists():
+    if source == DEMO or not path.exists():
         return Pool(read_strings(source), encoder, name=source, source=source)
     return Pool(read_strings(source), encoder, name=path.name, source=str(path.resolve()))
 

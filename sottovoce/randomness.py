@@ -1,4 +1,4 @@
-"""Where chance comes from: a secure generator by default, reproducible ones for experiments.
+"""Random generators: a secure one by default, reproducible ones for experiments.
 
 Nothing here, nor anywhere in sottovoce, touches numpy's global generator.
 """
@@ -131,7 +131,7 @@ class Streams:
     def __init__(self, rng: Randomness, label: str) -> None:
         self.label = label
         digest = hashlib.blake2b(label.encode(), digest_size=8).digest()
-        self._own = tuple(np.frombuffer(digest, dtype="<u4").tolist())
+        self._label_key = tuple(np.frombuffer(digest, dtype="<u4").tolist())
         self.reproducible = is_seeded(rng)
         if isinstance(rng, Generator):
             rng = SeedSequence([int(part) for part in rng.integers(1 << 63, size=4)])
@@ -143,7 +143,7 @@ class Streams:
         if self._seed is None:
             assert self._secure is not None  # noqa: S101 - one of the two is set
             return self._secure
-        key = (*self._seed.spawn_key, *self._own, text, variant, purpose, unit)
+        key = (*self._seed.spawn_key, *self._label_key, text, variant, purpose, unit)
         child = SeedSequence(self._seed.entropy, spawn_key=key, pool_size=self._seed.pool_size)
         return Generator(PCG64(child))
 

@@ -194,7 +194,7 @@ def check_silence(mechanism: WordMechanism) -> None:
 
 @contextmanager
 def _listening() -> Iterator[io.StringIO]:
-    """Everything that is logged or printed meanwhile."""
+    """Collects what is logged or printed in the block."""
     heard = io.StringIO()
     handler = logging.StreamHandler(heard)
     root = logging.getLogger()
@@ -229,16 +229,16 @@ def check_guarantee(mechanism: Mechanism) -> None:
     stated = mechanism.guarantee
     promise(bool(stated.caveats), "every guarantee says what it does not cover")
     if stated.notion == "metric":
-        said = " ".join((stated.sentence, *stated.caveats, mechanism.summary)).lower()
-        promise("epsilon-dp" not in said, "a metric guarantee is not called epsilon-DP")
-        promise("ε-dp" not in said, "a metric guarantee is not called ε-DP")
+        wording = " ".join((stated.sentence, *stated.caveats, mechanism.summary)).lower()
+        promise("epsilon-dp" not in wording, "a metric guarantee is not called epsilon-DP")
+        promise("ε-dp" not in wording, "a metric guarantee is not called ε-DP")
     if stated.notion == "none":
         promise(stated.loss(1.0) == np.inf, "without a guarantee the loss is unbounded")
 
 
 def check_epsilon_matters(mechanism: WordMechanism) -> None:
-    """A small epsilon and a large one give different laws, unless it is said that they do not."""
-    if any("epsilon has no effect" in caveat for caveat in mechanism.guarantee.caveats):
+    """A small epsilon and a large one give different laws, unless ``epsilon_matters`` denies it."""
+    if not mechanism.epsilon_matters:
         promise(mechanism.guarantee.notion == "none", "without epsilon there is no guarantee")
         return
     ids = _ids(mechanism, 50)
@@ -247,7 +247,9 @@ def check_epsilon_matters(mechanism: WordMechanism) -> None:
     if laws[0] is not None and laws[1] is not None:
         difference = abs(np.exp(laws[0]) - np.exp(laws[1])).sum(axis=1).mean() / 2
     else:
-        shares = [(each.sample(ids, 20, _generator(5)) == ids).mean() for each in (loud, quiet)]
+        shares = [
+            (variant.sample(ids, 20, _generator(5)) == ids).mean() for variant in (loud, quiet)
+        ]
         difference = shares[0] - shares[1]
     promise(difference > 0.1, "epsilon decides how much is released")
 
@@ -341,8 +343,8 @@ def check_text_pickle(mechanism: Mechanism) -> None:
     promise(size < SMALL_PICKLE, f"a pickle adds at most {SMALL_PICKLE} bytes to the resources'")
     copy = pickle.loads(pickle.dumps(mechanism))  # noqa: S301 - our own bytes
     runs = [
-        [result.variants for result in Obfuscator(each, n=3, rng=1).obfuscate(TEXTS[:2])]
-        for each in (mechanism, copy)
+        [result.variants for result in Obfuscator(subject, n=3, rng=1).obfuscate(TEXTS[:2])]
+        for subject in (mechanism, copy)
     ]
     promise(copy.spec == mechanism.spec and runs[0] == runs[1], "a pickle does the same")
 
@@ -395,8 +397,8 @@ def check_pool_epsilon(mechanism: PoolMechanism) -> None:
     """A large epsilon gives a string of the pool back as itself, a small one does not."""
     strings = mechanism.pool.strings[:20]
     loud, quiet = (
-        np.mean([r.unchanged or 0.0 for r in Obfuscator(each, n=3, rng=5).obfuscate(strings)])
-        for each in (replace(mechanism, epsilon=epsilon) for epsilon in (1e5, 1e-3))
+        np.mean([r.unchanged or 0.0 for r in Obfuscator(variant, n=3, rng=5).obfuscate(strings)])
+        for variant in (replace(mechanism, epsilon=epsilon) for epsilon in (1e5, 1e-3))
     )
     promise(loud - quiet > 0.5, "epsilon decides how much is released")
 

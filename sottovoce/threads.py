@@ -20,7 +20,7 @@ from sottovoce.errors import UsageError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_chosen: int | None = None
+_thread_count: int | None = None
 
 
 def available_cores() -> int:
@@ -32,15 +32,15 @@ def available_cores() -> int:
 
 def set_threads(count: int | None) -> None:
     """Use ``count`` threads from now on; ``None`` means every core."""
-    global _chosen
+    global _thread_count
     if count is not None and count < 1:
         raise UsageError(f"the number of threads must be at least 1, got {count}")
-    _chosen = count
+    _thread_count = count
 
 
 def threads() -> int:
     """The number of threads in use."""
-    return _chosen or available_cores()
+    return _thread_count or available_cores()
 
 
 def parallel_map(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

@@ -223,7 +223,7 @@ def chrome():
 def service(default_space, tmp_path_factory):
     """The service on the demo collection; its figures are made up, and only looked at here."""
     from sottovoce.collections import load_collection
-    from sottovoce.engines.bm25 import BM25
+    from sottovoce.engines import BM25
     from sottovoce.experiments import summary
 
     folder = home(tmp_path_factory.mktemp("app") / "home")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from sottovoce.errors import SottovoceError, SpaceError
 from sottovoce.language.wordnet import WordNet, load_wordnet
-from sottovoce.spaces.sources import resolve
+from sottovoce.resources.local import load_space
 from sottovoce.spaces.space import WordSpace
 from sottovoce.testing import toy_space
 
@@ -26,6 +29,16 @@ settings.register_profile(
 settings.load_profile("tests")
 
 
+@pytest.fixture
+def memory_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory, where waiting for the disk takes no time; else one on disk."""
+    if not os.access("/dev/shm", os.W_OK) or shutil.disk_usage("/dev/shm").free < 1 << 28:
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(prefix="sottovoce-tests-", dir="/dev/shm") as folder:
+        yield Path(folder)
+
+
 @pytest.fixture(scope="session")
 def toy() -> WordSpace:
     return toy_space()
@@ -34,7 +47,7 @@ def toy() -> WordSpace:
 @pytest.fixture(scope="session")
 def default_space() -> WordSpace:
     try:
-        return resolve(None)
+        return load_space(None)
     except SpaceError:
         pytest.skip("the default word space is not here: sottovoce spaces add default")
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing, contextmanager
-from pathlib import Path
 
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Entry
@@ -38,20 +35,3 @@ def send(line, sent):
         file.write(line + "\n")
         file.flush()
         os.fsync(file.fileno())
-
-
-def start(code, *arguments):
-    """Run code in a process of its own; it can import this file."""
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
-    )
-
-
-def finish(process):
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err
-    return out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sottovoce.engines.bm25 import BM25
+from sottovoce.engines import BM25
 
 
 class Plain:

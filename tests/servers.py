@@ -31,7 +31,7 @@ import pytest
 
 from sottovoce.collections import Document
 from sottovoce.engines import BM25
-from sottovoce.text.stems import words
+from sottovoce.text.words import words
 
 HERE = "127.0.0.1"
 

@@ -19,7 +19,7 @@ from sottovoce.mechanisms import mechanism
 from sottovoce.mechanisms.aea import AEA, Choices, _Lexicon, combinations
 from sottovoce.mechanisms.base import Rewriting
 from sottovoce.text import TextPipeline
-from sottovoce.text.stems import stems
+from sottovoce.text.words import stems
 
 ALL_WORDS = TextPipeline(protect="all")
 

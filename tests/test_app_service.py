@@ -35,8 +35,8 @@ from sottovoce.app.settings import Settings
 from sottovoce.cli.options import EngineOptions, MechanismOptions, ResourceOptions, TextOptions
 from sottovoce.cli.search import SearchOptions, _obfuscator, _prepare
 from sottovoce.collections import demo_log, load_collection
+from sottovoce.engines import BM25
 from sottovoce.engines.base import EngineError
-from sottovoce.engines.bm25 import BM25
 from sottovoce.errors import UsageError
 from sottovoce.experiments.summary import among
 from sottovoce.ledger import Ledger

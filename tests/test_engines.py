@@ -16,7 +16,7 @@ from plain_engine import Plain
 from sottovoce.collections import Document, read_corpus
 from sottovoce.engines import BM25, Hit, ranks_of
 from sottovoce.errors import UsageError
-from sottovoce.text.stems import content_words, stems, words
+from sottovoce.text.words import content_words, stems, words
 
 K1, B = 0.9, 0.4
 

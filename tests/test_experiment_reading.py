@@ -11,7 +11,8 @@ from experiment_files import WHOLE, write_files
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sottovoce.encoders import loading, strong
+from sottovoce.encoders import strong
+from sottovoce.encoders.base import shared_encoder
 from sottovoce.errors import UsageError
 from sottovoce.experiments import named, reading
 from sottovoce.experiments.description import (
@@ -329,7 +330,7 @@ def test_one_mechanism_may_have_two_blocks_of_different_settings(whole):
 
 
 def test_a_missing_strong_encoder_is_told(whole, monkeypatch):
-    loading._loaded.cache_clear()
+    shared_encoder.cache_clear()
     monkeypatch.setattr(strong, "_folder", lambda: None)
     (problem,) = problems(whole, changed('rerankers = ["light", "none"]', 'rerankers = ["strong"]'))
     assert "sottovoce spaces add strong" in problem

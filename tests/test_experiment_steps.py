@@ -18,7 +18,7 @@ from small_tasks import questions, reviews
 from sottovoce import Obfuscator, mechanism
 from sottovoce.collections import load_collection
 from sottovoce.encoders import load_encoder
-from sottovoce.engines.choose import choose_engine
+from sottovoce.engines import choose_engine
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.evaluation import evaluate, read_task
 from sottovoce.evaluation.search_quality import with_more_depth, with_privacy, without_privacy

@@ -15,7 +15,7 @@ pytest.importorskip("pyarrow", reason="pip install 'sottovoce[experiments]'")
 pytest.importorskip("ir_measures", reason="pip install 'sottovoce[experiments]'")
 
 from sottovoce.collections import load_collection
-from sottovoce.engines.choose import choose_engine
+from sottovoce.engines import choose_engine
 from sottovoce.errors import UsageError
 from sottovoce.evaluation.search_quality import Measured
 from sottovoce.experiments.contents import digest

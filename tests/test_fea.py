@@ -22,7 +22,7 @@ from sottovoce.mechanisms import mechanism
 from sottovoce.mechanisms.base import Rewriting
 from sottovoce.mechanisms.fea import FEA, WORDS_READ, DenyList, allowed_terms, ndcg
 from sottovoce.text import FUNCTION_WORDS, TextPipeline
-from sottovoce.text.stems import content_words, stems, words
+from sottovoce.text.words import content_words, stems, words
 
 FISH = [
     "Goldfish grow quickly in large ponds with clean water.",

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sottovoce.errors import SpaceError, UsageError
-from sottovoce.spaces import binary_formats, formats, text_formats, wink_json
+from sottovoce.spaces import formats, readers
 from sottovoce.spaces.formats import detect, import_vectors
 from sottovoce.spaces.space import WordSpace
 
@@ -153,8 +153,7 @@ def test_what_was_written_is_read_back_exactly_whatever_the_block_size(
     else:
         path.write_bytes(as_text(words, vectors, header=True))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_formats, "BLOCK_BYTES", block)
-        patch.setattr(binary_formats, "BLOCK_BYTES", block)
+        patch.setattr(readers, "BLOCK_BYTES", block)
         space, _ = imported(path, format=kind)
     read_words, read_vectors = contents(space)
     assert read_words == words
@@ -191,9 +190,9 @@ def test_the_fast_path_draws_the_border_where_the_definition_does(lines):
     if "wrong dimension" in expected:
         number = expected.index("wrong dimension") + 1
         with pytest.raises(SpaceError, match=f"line {number}:"):
-            text_formats._parse_lines(Path("f"), 1, lines, 2, 0)
+            readers._parse_lines(Path("f"), 1, lines, 2, 0)
         return
-    batch = text_formats._parse_lines(Path("f"), 1, lines, 2, 0)
+    batch = readers._parse_lines(Path("f"), 1, lines, 2, 0)
     assert batch.words == [each for each in expected if each != "malformed"]
     assert batch.malformed == [n for n, each in enumerate(expected, 1) if each == "malformed"]
     assert len(batch.vectors) == len(batch.words) == len(batch.numbers)
@@ -222,7 +221,7 @@ def test_words_that_no_text_can_match_are_left_out_and_reported_by_line(tmp_path
 def test_words_not_in_normal_form_are_kept_but_reported(tmp_path):
     space, report = import_lines(tmp_path, ["cafe\u0301 1 2", "café 3 4"])
     assert space.size == 2
-    assert report.not_normalised.first == (1,)
+    assert report.not_normalized.first == (1,)
 
 
 MALFORMED = {
@@ -270,7 +269,7 @@ def test_more_than_one_percent_malformed_is_an_error_that_lists_lines(tmp_path):
 
 def test_too_many_malformed_lines_stop_the_import_early(tmp_path, monkeypatch):
     monkeypatch.setattr(formats, "MOST_MALFORMED", 5)
-    monkeypatch.setattr(text_formats, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(readers, "BLOCK_BYTES", 1000)
     lines = ["nothing"] * 6 + lines_of(10_000)
     # A duplicate at the end would be the complaint if the whole file had been read.
     with pytest.raises(SpaceError, match="6 malformed"):
@@ -303,7 +302,7 @@ def test_a_line_that_breaks_the_space_stops_the_import_and_is_named(tmp_path, li
 def test_duplicates_are_an_error_that_names_both_lines_in_spite_of_what_was_skipped(
     tmp_path, monkeypatch, block
 ):
-    monkeypatch.setattr(text_formats, "BLOCK_BYTES", block)
+    monkeypatch.setattr(readers, "BLOCK_BYTES", block)
     lines = lines_of(300)
     lines[4], lines[7], lines[200] = "nothing", "a\xa0b 1 2", lines[10]
     with pytest.raises(SpaceError, match=r"the same word twice \(lines 11, 201\)") as caught:
@@ -428,7 +427,7 @@ def wink(words, vectors, listed=None):
 
 @pytest.mark.parametrize("block", [1, 50, 1 << 22])
 def test_wink_json_is_read_in_pieces_of_any_size(tmp_path, monkeypatch, block):
-    monkeypatch.setattr(wink_json, "BLOCK_BYTES", block)
+    monkeypatch.setattr(readers, "BLOCK_BYTES", block)
     words = [*WORDS[:6], '"', "\\"]
     path = tmp_path / "a.json"
     path.write_bytes(wink(words, VECTORS))
@@ -454,7 +453,7 @@ def test_wink_json_out_of_order_or_cut_off_is_refused(tmp_path):
 
 
 def test_progress_grows_to_the_whole_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_formats, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(readers, "BLOCK_BYTES", 1000)
     path = write(tmp_path, lines_of(1000))
     calls = []
     import_vectors(path, tmp_path / "s", name="s", progress=lambda *call: calls.append(call))

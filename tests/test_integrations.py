@@ -16,11 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sottovoce.errors import SottovoceError, UnknownWordError, UsageError
-from sottovoce.integrations import dataset_function, jobs, sanitize_frame, sanitize_table
+from sottovoce.integrations import dataset_function, sanitize_frame, sanitize_table
 from sottovoce.integrations.dask import _warn_if_in_clear
 from sottovoce.integrations.jobs import Job, Rows, done
 from sottovoce.obfuscation import Obfuscator
-from sottovoce.sanitizing.pool import ahead
+from sottovoce.sanitizing import Sanitizer
+from sottovoce.sanitizing.executor import ahead
 from sottovoce.text import TextPipeline
 
 pa = pytest.importorskip("pyarrow")
@@ -165,7 +166,7 @@ def test_a_failing_job_answers_with_a_kind_and_no_text(space, monkeypatch):
     def broken(*_):
         raise KeyError(SECRET)
 
-    monkeypatch.setattr(jobs, "sanitize_columns", broken)
+    monkeypatch.setattr(Sanitizer, "rows", broken)
     answer = job(Rows.of([["wordaa", SECRET]], 4))
     assert SECRET not in answer.decode()
     with pytest.raises(SottovoceError, match="KeyError"):

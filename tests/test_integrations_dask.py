@@ -11,12 +11,13 @@ import threading
 
 import pytest
 from cluster_data import HOSTILE, SECRET, make_space, sanitizer, write_rows
+from command_line import as_text, run_command
 
 from sottovoce.errors import SottovoceError, UnknownWordError
 from sottovoce.integrations import on_dask
 from sottovoce.integrations.jobs import Rows
 from sottovoce.obfuscation import Obfuscator
-from sottovoce.sanitizing import Sanitizer, open_source, parquet_rows, sanitize_file, text_rows
+from sottovoce.sanitizing import Sanitizer, arrow, open_source, sanitize_file, sources
 from sottovoce.sanitizing.sources import START
 from sottovoce.text import TextPipeline
 
@@ -56,9 +57,9 @@ def client(tmp_path_factory):
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """Sanitise the same file by different engines, in many small blocks."""
-    monkeypatch.setattr(text_rows, "ROWS_AT_A_TIME", 40)
-    monkeypatch.setattr(parquet_rows, "ROWS_AT_A_TIME", 40)
+    """Sanitise the same file by different executors, in many small blocks."""
+    monkeypatch.setattr(sources, "ROWS_AT_A_TIME", 40)
+    monkeypatch.setattr(arrow, "ROWS_AT_A_TIME", 40)
 
     def call(subject, source, out, **options):
         report = sanitize_file(subject, open_source(source, ("text",)), tmp_path / out, **options)
@@ -72,13 +73,13 @@ def test_a_cluster_gives_what_this_machine_gives(client, space, files, tmp_path,
     source = write_rows(tmp_path / f"in.{ending}", 410)
     subject = sanitizer(space, deny=frozenset({"wordaa"}))
     here = files(subject, source, f"here.{ending}")
-    assert files(subject, source, f"there.{ending}", engine=on_dask(client)) == here
+    assert files(subject, source, f"there.{ending}", executor=on_dask(client)) == here
     names = {"in", "here", "there"}
     assert sorted(os.listdir(tmp_path)) == sorted(f"{name}.{ending}" for name in names)
 
 
 def test_few_blocks_are_in_memory_at_a_time(client, space, tmp_path, monkeypatch):
-    monkeypatch.setattr(text_rows, "ROWS_AT_A_TIME", 10)
+    monkeypatch.setattr(sources, "ROWS_AT_A_TIME", 10)
     source = open_source(write_rows(tmp_path / "in.csv", 300), ("text",))
     read = written = 0
 
@@ -98,7 +99,7 @@ def test_linkable_words_are_linked_over_all_workers(client, space, files, tmp_pa
     source = tmp_path / "in.csv"
     source.write_text("text\n" + "wordaa zzz\n" * 400)
     subject = sanitizer(space, rng=None, linkable=os.urandom(32))
-    content, _ = files(subject, source, "out.csv", engine=on_dask(client))
+    content, _ = files(subject, source, "out.csv", executor=on_dask(client))
     assert len(set(content.splitlines()[1:])) == 1
 
 
@@ -118,7 +119,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(client, space, files, tmp
             os.kill(victim, signal.SIGSTOP)
             killer.start()
 
-    there, found = files(subject, source, "there.csv", engine=on_dask(client), progress=progress)
+    there, found = files(subject, source, "there.csv", executor=on_dask(client), progress=progress)
     killer.join()
     assert stopped_at == [400]
     client.wait_for_workers(2, timeout=30)
@@ -145,9 +146,9 @@ def test_a_run_that_stops_goes_on_elsewhere(client, space, files, tmp_path):
             yield step
 
     with pytest.raises(SottovoceError, match="200 rows are done and kept"):
-        files(subject, source, "out.csv", engine=breaks)
+        files(subject, source, "out.csv", executor=breaks)
     assert not (tmp_path / "out.csv").exists()
-    there, _ = files(subject, source, "out.csv", engine=on_dask(client), resume=True)
+    there, _ = files(subject, source, "out.csv", executor=on_dask(client), resume=True)
     assert there == here
 
 
@@ -177,7 +178,7 @@ def test_a_failing_batch_leaves_no_text_on_the_cluster(client, space, files, tmp
                 Sanitizer(obfuscator, ("text",)),
                 source,
                 "out.csv",
-                engine=on_dask(client),
+                executor=on_dask(client),
                 overwrite=True,
             )
         assert SECRET not in str(caught.value)
@@ -216,7 +217,7 @@ def test_a_cluster_that_cannot_do_it_gets_no_text(client, space, files, tmp_path
     with monkeypatch.context() as patched:
         patched.setattr(jobs, "__version__", "0.0.1")
         with pytest.raises(SottovoceError, match=r"no text was sent: .* same version"):
-            files(sanitizer(space), source, "out.csv", engine=on_dask(client))
+            files(sanitizer(space), source, "out.csv", executor=on_dask(client))
     assert not sent
     assert os.listdir(tmp_path) == ["in.csv"]
 
@@ -225,17 +226,21 @@ def test_a_cluster_that_cannot_do_it_gets_no_text(client, space, files, tmp_path
 def test_the_command_on_a_cluster_of_its_own_and_on_one_that_is_there(space, tmp_path):
     write_rows(tmp_path / "in.csv", 1500)
 
+    options = ("--column", "text", "--space", str(space.folder), "--seed", "1", "--json", "-e", "1")
+
     def run(out, *arguments):
-        options = ("--column", "text", "--space", space.folder, "--seed", "1", "--json", "-e", "1")
-        ended = subprocess.run(
-            [sys.executable, "-m", "sottovoce", "sanitize", "in.csv", out, *options, *arguments],
-            capture_output=True, text=True, cwd=tmp_path, timeout=120,
-        )  # fmt: skip
+        command = ("sanitize", "in.csv", out, *options, *arguments)
+        ended = as_text(run_command(*command, home=tmp_path / "home", folder=tmp_path))
         assert ended.returncode == 0, ended.stderr
         return (tmp_path / out).read_bytes(), json.loads(ended.stdout)
 
     here = run("a.csv")
-    assert run("b.csv", "--on", "dask", "--workers", "2") == here
+    alone = [sys.executable, "-m", "sottovoce", "sanitize", "in.csv", "b.csv", *options]
+    ended = subprocess.run(
+        [*alone, "--on", "dask", "--workers", "2"], capture_output=True, cwd=tmp_path, timeout=120
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ((tmp_path / "b.csv").read_bytes(), json.loads(ended.stdout)) == here
     with distributed.LocalCluster(
         n_workers=1, dashboard_address="127.0.0.1:0", local_directory=tmp_path / "dask"
     ) as cluster:

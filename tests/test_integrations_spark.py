@@ -15,7 +15,7 @@ from cluster_data import HOSTILE, SECRET, make_space, rows, sanitizer, write_row
 from sottovoce.errors import SottovoceError, UnknownWordError, UsageError
 from sottovoce.integrations import on_spark, sanitize_dataframe, spark
 from sottovoce.obfuscation import Obfuscator
-from sottovoce.sanitizing import Sanitizer, open_source, parquet_rows, sanitize_file, text_rows
+from sottovoce.sanitizing import Sanitizer, arrow, open_source, sanitize_file, sources
 from sottovoce.sanitizing.sources import START
 from sottovoce.text import TextPipeline
 
@@ -65,9 +65,9 @@ def session(folder):
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """Sanitise the same file by different engines, in many small blocks."""
-    monkeypatch.setattr(text_rows, "ROWS_AT_A_TIME", 40)
-    monkeypatch.setattr(parquet_rows, "ROWS_AT_A_TIME", 40)
+    """Sanitise the same file by different executors, in many small blocks."""
+    monkeypatch.setattr(sources, "ROWS_AT_A_TIME", 40)
+    monkeypatch.setattr(arrow, "ROWS_AT_A_TIME", 40)
 
     def call(subject, source, out, **options):
         report = sanitize_file(subject, open_source(source, ("text",)), tmp_path / out, **options)
@@ -80,12 +80,12 @@ def test_spark_gives_what_this_machine_gives(session, space, files, tmp_path):
     source = write_rows(tmp_path / "in.parquet", 250)
     subject = sanitizer(space, deny=frozenset({"wordaa"}))
     here = files(subject, source, "here.parquet")
-    assert files(subject, source, "there.parquet", engine=on_spark(session)) == here
+    assert files(subject, source, "there.parquet", executor=on_spark(session)) == here
     assert sorted(os.listdir(tmp_path)) == ["here.parquet", "in.parquet", "there.parquet"]
 
 
 def test_few_blocks_are_in_memory_at_a_time(session, space, tmp_path, monkeypatch):
-    monkeypatch.setattr(text_rows, "ROWS_AT_A_TIME", 10)
+    monkeypatch.setattr(sources, "ROWS_AT_A_TIME", 10)
     source = open_source(write_rows(tmp_path / "in.csv", 120), ("text",))
     read = written = 0
 
@@ -106,7 +106,7 @@ def test_odd_characters_come_through(session, space, files, tmp_path):
     texts = ["\ud800 wordaa", "é😀 WORDAB\u2028", None, "", "\x00wordaa"]
     source.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     here = files(sanitizer(space), source, "here.jsonl")
-    assert files(sanitizer(space), source, "there.jsonl", engine=on_spark(session)) == here
+    assert files(sanitizer(space), source, "there.jsonl", executor=on_spark(session)) == here
 
 
 def test_a_dataframe_in_any_partitions_gives_what_this_machine_gives(session, space):
@@ -145,7 +145,7 @@ def test_a_failing_batch_leaves_no_text_in_spark(session, space, files, folder, 
     ):
         subject = Sanitizer(obfuscator, ("text",))
         with pytest.raises(kind, match=says) as caught:
-            files(subject, source, "out.csv", engine=on_spark(session), overwrite=True)
+            files(subject, source, "out.csv", executor=on_spark(session), overwrite=True)
         assert SECRET not in str(caught.value)
         assert not (tmp_path / "out.csv").exists()
         with pytest.raises(Exception, match=r"SottovoceError|UnknownWordError") as caught:

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from ledger_children import SECRET, entry, finish, opened, start
+from killing import finish, start
+from ledger_children import SECRET, entry, opened
 
 from sottovoce.ledger import Budget, DamagedLedgerError, Ledger, LedgerError
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sqlite3
 import time
 
 import pytest
-from ledger_children import KEPT, SECRET, entry, finish, nats, opened, start
+from killing import finish, start
+from ledger_children import KEPT, SECRET, entry, nats, opened
 
 from sottovoce.ledger import Budget, Ledger, LedgerError
 from sottovoce.ledger.database import create
 
 
 @pytest.fixture
-def ledger(tmp_path):
-    return Ledger.open(tmp_path / "ledger", wait=0.2)
+def ledger(memory_disk):
+    return Ledger.open(memory_disk / "ledger", wait=0.2)
 
 
 # kill -9
@@ -23,59 +25,37 @@ def ledger(tmp_path):
 # One process for each step at which it is killed: before and after every statement of SQLite and
 # every call that puts something on disk. Its work goes on in a copy of the same ledger.
 EVERY_STEP = """
-import os, shutil, signal, sqlite3, sys
+import os, shutil, sqlite3, sys
 from functools import partial
 from pathlib import Path
+from killing import around, kill_at_every_step, step, watch
 from ledger_children import entry, send
 from sottovoce.ledger import Ledger
 
-job, start, work = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
-steps = 0
-
-def step():
-    global steps
-    if steps == last:
-        os.kill(os.getpid(), signal.SIGKILL)
-    steps += 1
-
-def around(function):
-    def call(*arguments, **options):
-        step()
-        result = function(*arguments, **options)
-        step()
-        return result
-    return call
+job, start, folder = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
 
 class Watched(sqlite3.Connection):
     execute = around(sqlite3.Connection.execute)
     executescript = around(sqlite3.Connection.executescript)
     close = around(sqlite3.Connection.close)
 
-last = 0
-while True:
-    folder, sent = work / str(last) / "ledger", work / str(last) / "sent"
-    folder.parent.mkdir()
+def copy(place):
     if start.exists():
-        shutil.copytree(start, folder)
-    child = os.fork()
-    if not child:
-        sqlite3.connect = partial(sqlite3.connect, factory=Watched)
-        for name in ("open", "fsync", "rename"):
-            setattr(os, name, around(getattr(os, name)))
-        ledger = Ledger.open(folder)
-        if job == "reset":
-            ledger.reset()
-        else:
-            receipt = ledger.charge(entry(), remember="key" if job == "remember" else None)
-            step()
-            send(" ".join(receipt.variants), sent)
+        shutil.copytree(start, place / "ledger")
+
+def work(place):
+    sqlite3.connect = partial(sqlite3.connect, factory=Watched)
+    watch(os, "open", "fsync", "rename")
+    ledger = Ledger.open(place / "ledger")
+    if job == "reset":
+        ledger.reset()
+    else:
+        receipt = ledger.charge(entry(), remember="key" if job == "remember" else None)
         step()
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    if os.WIFEXITED(status):
-        break
-    last += 1
-print(last)
+        send(" ".join(receipt.variants), place / "sent")
+    step()
+
+print(kill_at_every_step(folder, work, before=copy))
 """
 
 
@@ -89,14 +69,14 @@ def killed_at_every_step(job, start_from, work):
 
 
 @pytest.mark.parametrize("begun", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_what_was_sent_is_counted_wherever_the_process_is_killed(tmp_path, begun):
+def test_what_was_sent_is_counted_wherever_the_process_is_killed(memory_disk, begun):
     """Also while the ledger itself is being made."""
-    start_from = tmp_path / "start"
+    start_from = memory_disk / "start"
     if begun:
         Ledger.open(start_from).charge(entry())
     before = 2.0 * begun
     seen = set()
-    for ledger, sent in killed_at_every_step("charge", start_from, tmp_path / "work"):
+    for ledger, sent in killed_at_every_step("charge", start_from, memory_disk / "work"):
         counted = nats(ledger) - before
         assert counted == 2.0 if sent else counted in (0.0, 2.0)
         assert ledger.check() == (before + counted) / 2
@@ -106,11 +86,11 @@ def test_what_was_sent_is_counted_wherever_the_process_is_killed(tmp_path, begun
     assert seen == {(0.0, False), (2.0, False), (2.0, True)}
 
 
-def test_a_remembered_charge_is_neither_lost_nor_doubled_by_a_kill(tmp_path):
-    start_from = tmp_path / "start"
+def test_a_remembered_charge_is_neither_lost_nor_doubled_by_a_kill(memory_disk):
+    start_from = memory_disk / "start"
     Ledger.open(start_from)
     seen = set()
-    for ledger, sent in killed_at_every_step("remember", start_from, tmp_path / "work"):
+    for ledger, sent in killed_at_every_step("remember", start_from, memory_disk / "work"):
         counted = nats(ledger)
         again = ledger.recall(SECRET, "key", destination="bm25")
         assert (again is not None) == (counted == 2.0)
@@ -123,12 +103,12 @@ def test_a_remembered_charge_is_neither_lost_nor_doubled_by_a_kill(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_killed_reset_forgets_all_or_nothing_and_keeps_the_budget(tmp_path):
-    ledger = Ledger.open(tmp_path / "start")
+def test_a_killed_reset_forgets_all_or_nothing_and_keeps_the_budget(memory_disk):
+    ledger = Ledger.open(memory_disk / "start")
     ledger.charge(entry(), remember="key")
     ledger.set_budget(3, 4)
     seen = set()
-    for each, _ in killed_at_every_step("reset", tmp_path / "start", tmp_path / "work"):
+    for each, _ in killed_at_every_step("reset", memory_disk / "start", memory_disk / "work"):
         assert each.budget() == Budget(3.0, 4.0)
         kept = each.check()
         assert (each.recall(SECRET, "key", destination="bm25") is None) == (kept == 0)
@@ -139,33 +119,44 @@ def test_a_killed_reset_forgets_all_or_nothing_and_keeps_the_budget(tmp_path):
     assert seen == {0, 1}
 
 
+# A child for each line of input, which sends until it is killed.
 SENDING = """
-import sys
+import os, sys
 from pathlib import Path
 from ledger_children import entry, send
 from sottovoce.ledger import Ledger
 
 folder, sent = map(Path, sys.argv[1:3])
-ledger = Ledger.open(folder)
-print("ready", flush=True)
-while True:
-    ledger.charge(entry())
-    send("x", sent)
+for _ in sys.stdin:
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        print("dead", flush=True)
+        continue
+    ledger = Ledger.open(folder)
+    print(os.getpid(), flush=True)
+    while True:
+        ledger.charge(entry())
+        send("x", sent)
 """
 
 
-def test_a_process_killed_at_any_moment_has_counted_what_it_sent(tmp_path, ledger):
-    sent = tmp_path / "sent"
+def test_a_process_killed_at_any_moment_has_counted_what_it_sent(memory_disk, ledger):
+    sent = memory_disk / "sent"
+    process = start(SENDING, ledger.folder, sent)
     counted = 0
     for moment in (0.0, 0.003, 0.011, 0.02, 0.05, 0.1):
-        with start(SENDING, ledger.folder, sent) as process:
-            assert process.stdout.readline() == "ready\n"
-            time.sleep(moment)
-            process.send_signal(signal.SIGKILL)
+        process.stdin.write("send\n")
+        process.stdin.flush()
+        child = int(process.stdout.readline())
+        time.sleep(moment)
+        os.kill(child, signal.SIGKILL)
+        assert process.stdout.readline() == "dead\n"
         before, counted = counted, ledger.check()
         lines = sent.read_text().count("x") if sent.exists() else 0
         sent.write_text("")
         assert lines <= counted - before <= lines + 1
+    finish(process)
     assert counted
     assert nats(ledger) == 2.0 * counted
 
@@ -173,35 +164,47 @@ def test_a_process_killed_at_any_moment_has_counted_what_it_sent(tmp_path, ledge
 # Many processes
 
 SPENDING = """
-import sys
+import os, sys
 from pathlib import Path
 from ledger_children import entry
 from sottovoce.ledger import BudgetError, Ledger
 
-ledger = Ledger.open(Path(sys.argv[1]), wait=60)
-done = 0
-for _ in range(int(sys.argv[2])):
-    try:
-        ledger.charge(entry(releases=1))
-        done += 1
-    except BudgetError:
-        pass
-print(done)
+folder, processes, times = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+for _ in range(processes):
+    if os.fork():
+        continue
+    ledger = Ledger.open(folder, wait=60)
+    done = 0
+    for _ in range(times):
+        try:
+            ledger.charge(entry(releases=1))
+            done += 1
+        except BudgetError:
+            pass
+    os.write(1, b"%d\\n" % done)
+    os._exit(0)
+for _ in range(processes):
+    assert os.wait()[1] == 0
 """
+
+
+def spent_at_once(folder, processes, times):
+    """How often each of several processes could charge, of so many times that it tried."""
+    done = finish(start(SPENDING, folder, processes, times)).split()
+    assert len(done) == processes
+    return list(map(int, done))
 
 
 def test_processes_that_charge_at_once_never_overspend(ledger):
     ledger.set_budget(None, 25)
-    processes = [start(SPENDING, ledger.folder, 20) for _ in range(3)]
-    assert sum(int(finish(each)) for each in processes) == 25
+    assert sum(spent_at_once(ledger.folder, 3, 20)) == 25
     assert nats(ledger) == 25.0
     assert ledger.check() == 25
 
 
-def test_processes_that_begin_at_once_share_one_ledger(tmp_path):
-    folder = tmp_path / "deep" / "ledger"
-    processes = [start(SPENDING, folder, 3) for _ in range(4)]
-    assert sum(int(finish(each)) for each in processes) == 12
+def test_processes_that_begin_at_once_share_one_ledger(memory_disk):
+    folder = memory_disk / "deep" / "ledger"
+    assert spent_at_once(folder, 4, 3) == [3, 3, 3, 3]
     assert Ledger.open(folder, create=False).check() == 12
     assert [each.name for each in folder.parent.iterdir()] == ["ledger"]
 

@@ -10,7 +10,7 @@ import pytest
 
 from sottovoce import testing
 from sottovoce.collections import load_collection
-from sottovoce.engines.bm25 import BM25
+from sottovoce.engines import BM25
 from sottovoce.errors import UsageError
 from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms import kind, mechanism, names, register

@@ -379,7 +379,7 @@ SIZE = ("--members", 10, "--min-queries", 20, "--shadows", 2, "--repeats", 1, "-
 
 
 def test_the_command_prints_a_table_json_and_a_figure(file, small_space, tmp_path, monkeypatch):
-    monkeypatch.setattr("sottovoce.spaces.sources.resolve", lambda name: small_space)
+    monkeypatch.setattr("sottovoce.resources.local.load_space", lambda name: small_space)
     mechanism = ("-m", "cmp", "-e", "1,5", "-e", 50)
     shown = run(file, *SIZE, *mechanism, "--figure", tmp_path / "auc.svg")
     assert shown.exit_code == 0, shown.output
@@ -407,7 +407,7 @@ def test_the_command_prints_a_table_json_and_a_figure(file, small_space, tmp_pat
     ],
 )
 def test_wrong_use_is_explained(file, small_space, monkeypatch, arguments, said):
-    monkeypatch.setattr("sottovoce.spaces.sources.resolve", lambda name: small_space)
+    monkeypatch.setattr("sottovoce.resources.local.load_space", lambda name: small_space)
     result = run(file, *SIZE, *arguments)
     assert isinstance(result.exception, UsageError)
     assert said in str(result.exception)

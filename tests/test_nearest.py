@@ -8,6 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from sottovoce.arrays import accumulated_error
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.spaces import int8_scan, scan
 from sottovoce.spaces.int8_scan import Int8Scan, integer_products
@@ -156,7 +157,7 @@ def test_the_error_bound_holds_for_real_products():
     y = rng.standard_normal((500, 301)).astype(np.float32)
     exact = x.astype(np.float64) @ y.astype(np.float64).T
     sizes = np.abs(x).astype(np.float64) @ np.abs(y).astype(np.float64).T
-    assert (np.abs(x @ y.T - exact) <= scan.accumulated_error(301) * sizes).all()
+    assert (np.abs(x @ y.T - exact) <= accumulated_error(301) * sizes).all()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from scipy import stats
 
 from sottovoce import mechanism
 from sottovoce.errors import UsageError
-from sottovoce.mechanisms.mahalanobis import Mahalanobis
+from sottovoce.mechanisms.mahalanobis import Mahalanobis, MahalanobisNoise
 from sottovoce.mechanisms.vickrey import exponential_law, rational_law
 from sottovoce.randomness import Draws
 from sottovoce.spaces.space import WordSpace
@@ -39,8 +39,8 @@ class Stretched(Mahalanobis):
     """Mahalanobis with a given matrix in place of the vocabulary's."""
 
     @cached_property
-    def shape(self):
-        return STRETCH
+    def noise_law(self):
+        return MahalanobisNoise(STRETCH, self.epsilon, 1.0, self.compat == "pypantera")
 
 
 @pytest.mark.parametrize("dimension", [2, 7, 300])
@@ -63,22 +63,30 @@ def test_cmp_noise_has_gamma_radius_and_uniform_direction(dimension, epsilon):
 def test_mahalanobis_noise_has_gamma_radius_in_its_own_norm(small_space):
     chosen = mechanism("mahalanobis", space=small_space, epsilon=3.0, **{"lambda": 0.8})
     noise = chosen.noise(draws(20_000))
-    own = np.sqrt((noise @ np.linalg.inv(chosen.shape) * noise).sum(axis=1))
+    own = np.sqrt((noise @ np.linalg.inv(chosen.noise_law.shape) * noise).sum(axis=1))
     law = stats.gamma(small_space.dimension, scale=1 / 3).cdf
     assert stats.kstest(own, law).pvalue > LEVEL
     renormalised = replace(chosen, compat="pypantera").noise(draws(20_000))
     assert stats.kstest(np.linalg.norm(renormalised, axis=1), law).pvalue > LEVEL
-    wrong = np.sqrt((renormalised @ np.linalg.inv(chosen.shape) * renormalised).sum(axis=1))
+    wrong = np.sqrt(
+        (renormalised @ np.linalg.inv(chosen.noise_law.shape) * renormalised).sum(axis=1)
+    )
     assert stats.kstest(wrong, law).pvalue < 1e-12
 
 
 def test_mahalanobis_matrices_of_the_five_words(toy):
     chosen = mechanism("mahalanobis", space=toy, lambda_=0.5)
-    np.testing.assert_allclose(chosen.shape, [[1.40896, -0.08530], [-0.08530, 0.59104]], atol=1e-5)
-    np.testing.assert_allclose(np.linalg.eigvalsh(chosen.shape), [0.58224, 1.41776], atol=1e-5)
-    np.testing.assert_allclose(chosen.root, [[1.18619, -0.04366], [-0.04366, 0.76755]], atol=1e-5)
+    np.testing.assert_allclose(
+        chosen.noise_law.shape, [[1.40896, -0.08530], [-0.08530, 0.59104]], atol=1e-5
+    )
+    np.testing.assert_allclose(
+        np.linalg.eigvalsh(chosen.noise_law.shape), [0.58224, 1.41776], atol=1e-5
+    )
+    np.testing.assert_allclose(
+        chosen.noise_law.root, [[1.18619, -0.04366], [-0.04366, 0.76755]], atol=1e-5
+    )
     difference = toy.vectors[0] - toy.vectors[1]
-    distance = np.sqrt(difference @ np.linalg.inv(chosen.shape) @ difference)
+    distance = np.sqrt(difference @ np.linalg.inv(chosen.noise_law.shape) @ difference)
     assert distance == pytest.approx(0.78632, abs=1e-5)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from sottovoce import Obfuscator, TextPipeline
 from sottovoce.collections import load_collection
-from sottovoce.engines.bm25 import BM25
+from sottovoce.engines import BM25
 from sottovoce.mechanisms import kind, mechanism, names
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.pools import load_pool

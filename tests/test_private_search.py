@@ -7,8 +7,8 @@ import pytest
 
 from sottovoce import Obfuscator, mechanism
 from sottovoce.collections import load_collection
+from sottovoce.engines import BM25
 from sottovoce.engines.base import Hit
-from sottovoce.engines.bm25 import BM25
 from sottovoce.errors import PrivacyWarning, SottovoceError, UsageError
 from sottovoce.ledger import BudgetError, Ledger
 from sottovoce.mechanisms.cmp import CMP

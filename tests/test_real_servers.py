@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from servers import WORDS, free_port, web
 
 from sottovoce.collections import read_corpus
+from sottovoce.engines import choose_engine
 from sottovoce.engines import postgres as postgres_engine
 from sottovoce.engines.base import EngineError
-from sottovoce.engines.choose import choose_engine
 from sottovoce.engines.json_http import JsonHttp
 from sottovoce.engines.postgres import Postgres
 from sottovoce.errors import UsageError
-from sottovoce.text.stems import words
+from sottovoce.text.words import words
 
 psycopg = pytest.importorskip("psycopg", reason="pip install 'sottovoce[postgres]'")
 sql = pytest.importorskip("psycopg.sql")

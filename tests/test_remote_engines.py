@@ -16,16 +16,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from servers import Request, reply, web
 
-from sottovoce.engines import BM25
-from sottovoce.engines.address import Address, is_loopback
+from sottovoce.engines import BM25, TfIdf, choose_engine
 from sottovoce.engines.base import EngineError, Hit
-from sottovoce.engines.choose import choose_engine
 from sottovoce.engines.dense import Dense
 from sottovoce.engines.json_http import JsonHttp
 from sottovoce.engines.opensearch import OpenSearch
-from sottovoce.engines.tfidf import TfIdf
+from sottovoce.engines.remote import Address, is_loopback
 from sottovoce.errors import PrivacyWarning, UsageError
-from sottovoce.text.stems import words
+from sottovoce.text.words import words
 
 library, bm25 = servers.library, servers.bm25
 DOCS = Path(__file__).parents[1] / "docs" / "engines.md"

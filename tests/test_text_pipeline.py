@@ -15,7 +15,7 @@ from sottovoce.errors import PrivacyWarning, UnknownWordError, UsageError
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import FUNCTION_WORDS, PreparedText, TextPipeline
 from sottovoce.text import pipeline as pipeline_module
-from sottovoce.text.case import restore_case
+from sottovoce.text.prepared import restore_case
 from sottovoce.types import UNKNOWN
 
 WORDS = [

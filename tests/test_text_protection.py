@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.language import pattern, tagging
+from sottovoce.language import tagging
 from sottovoce.language.tagging import load_tagger
-from sottovoce.text import NOUNS_AND_ADJECTIVES, TextPipeline, normalise, tagged
+from sottovoce.text import NOUNS_AND_ADJECTIVES, TextPipeline, normalize, tagged
 from sottovoce.text import pipeline as pipeline_module
 from sottovoce.text.protection import protected_tags
 
@@ -253,7 +253,7 @@ def test_a_stretch_without_blanks_longer_than_a_block_works():
 
 def test_without_a_tagger_nothing_is_released(monkeypatch):
     tagging._load.cache_clear()
-    monkeypatch.setattr(pattern, "find_spec", lambda name: None)
+    monkeypatch.setattr(tagging, "find_spec", lambda name: None)
     with pytest.raises(SottovoceError, match=r"sottovoce\[language\]"):
         NOUNS.prepare("skin cancer", SPACE)
     assert TextPipeline(protect="content").prepare("skin cancer", SPACE).counts.known == 2
@@ -293,7 +293,7 @@ texts = st.one_of(st.text(), st.lists(st.one_of(words, st.text(max_size=3))).map
 
 @given(texts)
 def test_tags_come_with_offsets_into_the_normalised_text(text):
-    normal = normalise(text)
+    normal = normalize(text)
     tokens = tagged(text, load_tagger())
     assert all(normal[token.start : token.end] == token.surface for token in tokens)
     assert all(token.tag for token in tokens)

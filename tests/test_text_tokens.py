@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sottovoce.text import tokens as tokens_module
-from sottovoce.text.tokens import WHITESPACE, blocks, normalise, spans, tokenise
+from sottovoce.text.tokens import WHITESPACE, blocks, normalize, spans, tokenize
 
 anything = st.text(st.characters())  # surrogates, controls and unassigned characters included
 
 
 def surfaces(text: str) -> list[str]:
-    return [token.surface for token in tokenise(text)]
+    return [token.surface for token in tokenize(text)]
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ def test_text_is_cut_into_the_expected_tokens(text, expected):
 
 @given(anything)
 def test_every_character_that_could_tell_something_is_in_a_token(text):
-    normal = normalise(text)
+    normal = normalize(text)
     position = 0
     between = []
-    for surface, start, end in tokenise(text):
+    for surface, start, end in tokenize(text):
         assert start >= position
         assert end > start
         assert normal[start:end] == surface
@@ -79,22 +79,22 @@ def test_no_token_holds_whitespace_or_controls(text):
 
 @given(anything)
 def test_normalising_twice_changes_nothing_and_gives_normal_form_c(text):
-    once = normalise(text)
-    assert normalise(once) == once
+    once = normalize(text)
+    assert normalize(once) == once
     assert unicodedata.is_normalized("NFC", once)
 
 
 @given(st.text(st.sampled_from("\u0301\u0327\u0344\u0323"), min_size=25, max_size=100))
 def test_long_runs_of_marks_are_broken_once_and_for_all(marks):
-    once = normalise("a" + marks)
-    assert normalise(once) == once
+    once = normalize("a" + marks)
+    assert normalize(once) == once
     assert unicodedata.is_normalized("NFC", once)
     assert not regex.search(r"\P{ccc=0}{31}", once)
 
 
 def test_a_huge_run_of_marks_is_normalised_in_linear_time():
     text = "a" + "\u0301\u0327" * 300_000  # minutes, were it quadratic
-    assert len(normalise(text)) > 600_000
+    assert len(normalize(text)) > 600_000
 
 
 @given(anything, st.integers(min_value=1, max_value=9))
@@ -120,5 +120,5 @@ def test_the_short_cut_for_plain_words_agrees_with_the_pattern():
 
 
 def test_a_token_does_not_show_its_text():
-    (token,) = tokenise("secret")
+    (token,) = tokenize("secret")
     assert repr(token) == "Token(0, 6)"

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sottovoce.collections import Document, load_collection
-from sottovoce.engines import ranks_of
-from sottovoce.engines.tfidf import TfIdf
+from sottovoce.engines import TfIdf, ranks_of
 from sottovoce.errors import UsageError
 from sottovoce.evaluation import effectiveness
-from sottovoce.text.stems import content_words, stems
+from sottovoce.text.words import content_words, stems
 
 
 def oracle(documents: list[Document], query: str) -> dict[str, float]:

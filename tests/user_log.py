@@ -13,7 +13,7 @@ import sys
 import numpy as np
 
 from sottovoce.privacy.membership_audit import UserLog
-from sottovoce.spaces.sources import resolve
+from sottovoce.resources.local import load_space
 from sottovoce.spaces.space import WordSpace
 
 COMMON_WORDS = 40
@@ -42,5 +42,5 @@ if __name__ == "__main__":
     users, queries = map(int, sys.argv[1:])
     rows = csv.writer(sys.stdout)
     rows.writerow(["user", "query"])
-    for user, own in enumerate(made_up_log(resolve(None), users, queries).queries):
+    for user, own in enumerate(made_up_log(load_space(None), users, queries).queries):
         rows.writerows((user, query) for query in own)

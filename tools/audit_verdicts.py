@@ -12,14 +12,13 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
-from sottovoce.privacy.audit import Audit, audit
-
 from sottovoce import __version__
 from sottovoce.app.descriptions import VERDICTS
 from sottovoce.app.loaded import LoadedParts
 from sottovoce.app.settings import Settings
 from sottovoce.files import write_whole
 from sottovoce.mechanisms.registry import names
+from sottovoce.privacy import Audit, audit
 
 SEED = 1
 

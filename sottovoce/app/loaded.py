@@ -210,7 +210,7 @@ class LoadedParts:
         return load_collection(self.settings.collection)
 
     def _load_engine(self) -> SearchEngine:
-        from sottovoce.engines.choose import choose_engine
+        from sottovoce.engines import choose_engine
 
         return choose_engine(self.settings.engine, self._documents())
 
@@ -228,9 +228,9 @@ class LoadedParts:
         return reranker
 
     def _load_space(self) -> WordSpace:
-        from sottovoce.spaces.sources import resolve
+        from sottovoce.resources.local import load_space
 
-        return resolve(self.settings.space)
+        return load_space(self.settings.space)
 
     def _load_log(self) -> QueryLog:
         from sottovoce.privacy import QueryLog, read_log
@@ -250,8 +250,8 @@ class LoadedParts:
         return Pool(self.log().queries, "auto", name="log").prepare()
 
     def _load_corpus(self) -> LocalEngine:
+        from sottovoce.engines import BM25
         from sottovoce.engines.base import LocalEngine
-        from sottovoce.engines.bm25 import BM25
 
         engine = self.engine()
         if not isinstance(engine, LocalEngine):

@@ -15,10 +15,9 @@ from sottovoce.app.loaded import LoadedParts
 from sottovoce.app.schemas import SanitizeBody, given_parameters
 from sottovoce.app.streaming import Tell
 from sottovoce.obfuscation import Obfuscator
-from sottovoce.sanitizing import Counts, Report, Sanitizer
+from sottovoce.sanitizing import DatasetCounts, Report, Sanitizer
 from sottovoce.sanitizing.csv_rows import CsvSource
-from sottovoce.sanitizing.sources import START
-from sottovoce.sanitizing.text_rows import TextBlock
+from sottovoce.sanitizing.sources import START, TextBlock
 from sottovoce.text.comparing import comparable
 
 COLUMN = "text"
@@ -74,10 +73,10 @@ def sanitize(parts: LoadedParts, body: SanitizeBody, tell: Tell) -> Sanitized:
     built = parts.mechanism(body.mechanism, given_parameters(body))
     sanitizer = Sanitizer(Obfuscator(built, rng=body.seed), (body.column or COLUMN,))
     rows: list[SanitizedRow] = []
-    counts, table = Counts(), bytearray()
+    counts, table = DatasetCounts(), bytearray()
     for cells in _cells(body):
         texts, block_counts = sanitizer.texts(sanitizer.columns[0], cells.texts, len(rows))
-        counts += block_counts + Counts(rows=len(texts))
+        counts += block_counts + DatasetCounts(rows=len(texts))
         if cells.rows is not None:
             table += cells.rows.filled([texts])
         pairs = zip(cells.texts, texts, strict=True)

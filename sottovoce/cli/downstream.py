@@ -98,7 +98,7 @@ def downstream(
         raise UsageError("the CSV file cannot be written there: give a file in an existing folder")
     numbers = listed_epsilons(epsilons)
     from sottovoce.evaluation import evaluate
-    from sottovoce.spaces.sources import resolve
+    from sottovoce.resources import load_space
 
     specs, models = mechanisms or [defaults.MECHANISM], models or ["tfidf"]
     task = _read(file, limit)
@@ -114,7 +114,7 @@ def downstream(
             test=test_task,
             seeds=range(seeds),
             encoder=resources.encoder,
-            space=resolve(resources.space) if "bilstm" in models else None,
+            space=load_space(resources.space) if "bilstm" in models else None,
             progress=progress,
         )
     if figure is not None:

@@ -186,7 +186,7 @@ def _print_records(console: Console, records: list[Record]) -> None:
 
 def _distances(spent: Spent) -> dict[str, float]:
     """The typical distances that are known without reading a space."""
-    from sottovoce.spaces.sources import DEFAULT
+    from sottovoce.resources.catalogue import DEFAULT
 
     if spent.metric == "euclidean" and spent.space == DEFAULT.name:
         return {"nearest": DEFAULT_NEAREST, "random": DEFAULT_RANDOM}

@@ -54,10 +54,10 @@ def mechanisms(
 def _space(name: str | None) -> WordSpace | None:
     """The space asked for, else the default, else none: descriptions need none."""
     from sottovoce.errors import SpaceError
-    from sottovoce.spaces.sources import resolve
+    from sottovoce.resources.local import load_space
 
     try:
-        return resolve(name)
+        return load_space(name)
     except SpaceError:
         if name is not None:
             raise

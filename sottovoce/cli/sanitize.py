@@ -25,8 +25,7 @@ from sottovoce.cli.output import new_console, print_json, progress_bar
 from sottovoce.errors import PrivacyWarning, UsageError
 
 if TYPE_CHECKING:
-    from sottovoce.sanitizing import Counts, Report
-    from sottovoce.sanitizing.pool import Engine
+    from sottovoce.sanitizing import DatasetCounts, Executor, Report
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ class MachineOptions:
         ),
     ] = None
 
-    def engine(self) -> Engine | None:
+    def executor(self) -> Executor | None:
         """The cluster; None for this machine."""
         if self.scheduler is not None and self.on == "local":
             raise UsageError("--scheduler is the address of a cluster: add --on dask or --on spark")
@@ -153,7 +152,7 @@ def sanitize(
     from sottovoce.obfuscation import Obfuscator
     from sottovoce.sanitizing import Sanitizer, open_source, sanitize_file
 
-    engine = machines.engine()
+    executor = machines.executor()
     data = open_source(source, tuple(columns), format, delimiter)
     secret, own_secret = linking.secret(seed)
     denied = listed_words(deny)
@@ -172,7 +171,7 @@ def sanitize(
                 overwrite=overwrite,
                 own_secret=own_secret,
                 workers=machines.workers,
-                engine=engine,
+                executor=executor,
                 progress=progress,
             )
     except KeyboardInterrupt:
@@ -224,7 +223,7 @@ def _print(report: Report) -> None:
         console.print(f"  - {caveat}", style="dim", markup=False)
 
 
-def _lines(counts: Counts) -> list[tuple[str, int, bool]]:
+def _lines(counts: DatasetCounts) -> list[tuple[str, int, bool]]:
     """What to show, how many, and whether that is a share of all words."""
     lines = [
         ("rows", counts.rows, False),

@@ -109,8 +109,8 @@ def _obfuscator(
 
 def _prepare(how: SearchOptions, obfuscator: Obfuscator) -> PrivateSearch:
     """Everything else that a search needs, loaded."""
+    from sottovoce.engines import choose_engine
     from sottovoce.engines.base import LocalEngine
-    from sottovoce.engines.choose import choose_engine
     from sottovoce.ledger import Ledger
     from sottovoce.search import PrivateSearch, load_reranker
     from sottovoce.search.reranking import EncoderReranker
@@ -184,7 +184,7 @@ def show(result: SearchResult, search: PrivateSearch, console: Console | None = 
 
 
 def _show_cost(result: SearchResult, search: PrivateSearch, console: Console) -> None:
-    from sottovoce.ledger.entries import unit
+    from sottovoce.ledger import unit
 
     per = unit(result.guarantee.notion, result.guarantee.metric)
     cost = "nothing bounds it" if result.spent is None else f"{result.spent:g} nats {per}"

@@ -13,7 +13,7 @@ from sottovoce.cli.options import AsJson
 from sottovoce.cli.output import print_json, progress_bar, say
 
 if TYPE_CHECKING:
-    from sottovoce.spaces.resources import Resource
+    from sottovoce.resources import Resource
 
 app = typer.Typer(
     cls=DiscreetGroup,
@@ -29,9 +29,9 @@ def list_spaces(as_json: AsJson = False) -> None:
     """Show the spaces and other resources on this machine, and those that can be added."""
     from dataclasses import asdict
 
-    from sottovoce.spaces import resources, sources
+    from sottovoce.resources import listed
 
-    spaces = [*sources.listed(), *resources.listed()]
+    spaces = listed()
     if as_json:
         print_json([asdict(space) for space in spaces])
         return
@@ -69,23 +69,18 @@ def add(
     ] = None,
 ) -> None:
     """Fetch spaces once, check them and convert them; those already there are left alone."""
+    from sottovoce import resources
     from sottovoce.errors import UsageError
-    from sottovoce.spaces import resources, sources
 
     if archive and len(names) > 1:
         raise UsageError("--archive goes with one space: name just the one it belongs to")
-    for entry in [resources.find(name) or sources.named(name) for name in names]:
-        if isinstance(entry, resources.Resource):
-            resources.add(entry, archives=archive or (), say=say)
-            say(f"{entry.name}: {entry.about}")
-            continue
-        if archive and len(archive) > 1:
-            raise UsageError(f"{entry.name} comes from one package: give --archive once")
+    for resource in [resources.named(name) for name in names]:
         with progress_bar("converting") as progress:
-            space = sources.add(
-                entry.name, archive=archive[0] if archive else None, progress=progress, say=say
-            )
-        say(f"{space.name}: {space.size:,} words of {space.dimension} dimensions")
+            resources.add(resource, archives=archive or (), progress=progress, say=say)
+        if resource.conversion is None:
+            say(f"{resource.name}: {resource.about}")
+        else:
+            say(f"{resource.name}: {resource.words:,} words of {resource.dimension} dimensions")
 
 
 @app.command(
@@ -107,10 +102,10 @@ def import_space(
     ] = False,
 ) -> None:
     """Convert a file of your own: GloVe, word2vec (text, binary), fastText .vec or NumPy .npz."""
-    from sottovoce.spaces import sources
+    from sottovoce.resources import import_file
 
     with progress_bar("converting") as progress:
-        space, report = sources.import_file(
+        space, report = import_file(
             file, name=name, format=format, replace=replace, progress=progress
         )
     for remark in report.remarks():
@@ -134,15 +129,15 @@ def info(
     as_json: AsJson = False,
 ) -> None:
     """Show size, origin, licence, shape, and how many words could be released."""
-    from sottovoce.spaces import resources
-    from sottovoce.spaces.facts import describe
-    from sottovoce.spaces.sources import resolve
+    from sottovoce.resources import find, load_space
+    from sottovoce.spaces import describe
 
-    if resource := resources.find(name):
+    resource = find(name)
+    if resource is not None and resource.conversion is None:
         _show_resource(resource, as_json)
         return
     choices = dict.fromkeys(["all", "clean", *(output_vocabulary or [])])
-    facts = describe(resolve(name), tuple(choices))
+    facts = describe(load_space(name), tuple(choices))
     if as_json:
         print_json(facts.as_dict())
         return
@@ -168,7 +163,9 @@ def info(
 
 
 def _show_resource(resource: Resource, as_json: bool) -> None:
-    state = resource.listed()
+    from sottovoce.resources.local import look_at_files
+
+    state = look_at_files(resource)
     facts: dict[str, Any] = {
         "name": resource.name,
         "kind": resource.kind,

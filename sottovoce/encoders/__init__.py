@@ -1,7 +1,37 @@
 """Sentence encoders: texts in, unit vectors out; everything stays on this machine."""
 
-from sottovoce.encoders.base import Encoder
-from sottovoce.encoders.loading import load_encoder
-from sottovoce.encoders.store import corpus_vectors
+from __future__ import annotations
 
-__all__ = ["Encoder", "corpus_vectors", "load_encoder"]
+from sottovoce.encoders.base import Encoder, shared_encoder
+from sottovoce.encoders.vector_store import corpus_vectors
+
+__all__ = ["Encoder", "corpus_vectors", "encoder_name", "load_encoder"]
+
+
+def load_encoder(name: str = "auto") -> Encoder:
+    """Load ``light``, ``strong``, or a SentenceTransformer model of your own by folder or name.
+
+    ``auto`` is the strong one where it is installed, else the light one; the encoder's name
+    says which. Each is loaded once a process, and never from a network.
+    """
+    name = encoder_name(name)
+    if name == "light":
+        from sottovoce.encoders.light import LightEncoder
+
+        return shared_encoder(LightEncoder)
+    if name == "strong":
+        from sottovoce.encoders.strong import StrongEncoder
+
+        return shared_encoder(StrongEncoder)
+    from sottovoce.encoders.sentence_transformer import SentenceTransformerEncoder
+
+    return shared_encoder(SentenceTransformerEncoder, name)
+
+
+def encoder_name(name: str) -> str:
+    """The name of the encoder that ``auto`` stands for on this machine; others as they are."""
+    if name != "auto":
+        return name
+    from sottovoce.encoders.strong import StrongEncoder
+
+    return "strong" if StrongEncoder.installed() else "light"

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-
 from sottovoce.errors import UsageError, need
-from sottovoce.spaces.scan import row_norms
 from sottovoce.types import Float32Array
 
 VECTORS_KEPT = 20_000
-"""Vectors of texts that are kept in memory, lest they be computed again: some 30 MB."""
+"""Vectors of texts kept in memory, so that they are not computed again; about 30 MB."""
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -43,26 +40,17 @@ class Encoder(Protocol):
         ...
 
 
+@cache
+def shared_encoder(kind: Callable[..., Encoder], *arguments: str) -> Encoder:
+    """The one encoder of its kind and model in this process: pickles lead here, too."""
+    return kind(*arguments)
+
+
 def readable(texts: Sequence[str]) -> list[str]:
-    """The texts without blanks around them; halves of characters, which no encoder takes, as ?."""
+    """The texts without blanks around them, and with ? for halves of characters."""
     if isinstance(texts, str):
         raise UsageError("encode takes a list of texts: put the one text into a list")
     return [text.encode("utf-8", "replace").decode().strip() for text in texts]
-
-
-def unit_rows(rows: Float32Array) -> Float32Array:
-    """The rows at length 1; rows of zeros stay."""
-    norms = row_norms(rows)[:, None]
-    return np.asarray(rows / np.where(norms > 0, norms, 1.0), dtype=np.float32)
-
-
-def files_hash(files: Sequence[Path]) -> str:
-    """The sha256 of the contents of files, one after the other."""
-    digest = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
-    return digest.hexdigest()
 
 
 def open_tokenizer(file: Path) -> Tokenizer:

@@ -26,7 +26,7 @@ def bert_graph(weights: Weights, layers: int, heads: int, epsilon: float) -> byt
     from onnx import TensorProto, helper
 
     graph = _Graph(weights, heads, epsilon)
-    states = graph.normalised(TOKENS, "embeddings.LayerNorm")
+    states = graph.normalized(TOKENS, "embeddings.LayerNorm")
     for number in range(layers):
         states = graph.layer(states, f"encoder.layer.{number}")
     graph.node("Identity", [states], STATES)
@@ -86,7 +86,7 @@ class _Graph:
         return self.node("MatMul", [states, weight], name)
 
     def added(self, new: str, states: str, name: str) -> str:
-        """The sum of new states, their bias and the old ones, normalised."""
+        """The sum of new states, their bias and the old ones, normalized."""
         inputs = [
             *(new, states),
             self.weight(f"{name}.LayerNorm.weight"),
@@ -97,7 +97,7 @@ class _Graph:
             "SkipLayerNormalization", inputs, f"{name}.added", _FUSED, epsilon=self.epsilon
         )
 
-    def normalised(self, states: str, name: str) -> str:
+    def normalized(self, states: str, name: str) -> str:
         """The states with mean 0 and variance 1 at each place, scaled."""
         inputs = [states, self.weight(f"{name}.weight"), self.weight(f"{name}.bias")]
         return self.node("LayerNormalization", inputs, name, epsilon=self.epsilon)
@@ -107,7 +107,7 @@ class _Graph:
         return self.constant(name, self.weights[name])
 
     def constant(self, name: str, array: Float32Array) -> str:
-        """Any constant."""
+        """A constant of this name."""
         from onnx import numpy_helper
 
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
@@ -116,7 +116,7 @@ class _Graph:
     def node(
         self, kind: str, inputs: Sequence[str], output: str, domain: str = "", **settings: Any
     ) -> str:
-        """An operator with one output."""
+        """An operator with one output; answers the name of that."""
         from onnx import helper
 
         self.nodes.append(helper.make_node(kind, inputs, [output], domain=domain, **settings))

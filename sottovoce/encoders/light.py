@@ -7,7 +7,7 @@ imported: it would set up logging for the whole process and, by default, look fo
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from sottovoce.encoders.base import files_hash, open_tokenizer, readable, unit_rows
+from sottovoce.arrays import unit_rows
+from sottovoce.encoders.base import open_tokenizer, readable, shared_encoder
 from sottovoce.errors import SottovoceError
+from sottovoce.files import files_hash
 from sottovoce.types import Float32Array
 
-WORDS_KNOWN = 100_000
+WORDS_REMEMBERED = 100_000
 """Words whose tokens are remembered: cutting words is most of the work, and words come again."""
 
 
@@ -47,10 +49,8 @@ class LightEncoder:
         self._tokens: dict[str, list[int]] = {}
         self.dimension = self._vectors.shape[1]
 
-    def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
-        from sottovoce.encoders.loading import load_encoder
-
-        return load_encoder, (self.name,)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return shared_encoder, (LightEncoder,)
 
     def __repr__(self) -> str:
         return f"LightEncoder({self.dimension} dimensions)"
@@ -72,14 +72,14 @@ class LightEncoder:
         return unit_rows(sums)
 
     def _tokens_of(self, words: Iterable[str]) -> dict[str, list[int]]:
-        """The tokens of these words and perhaps others; no token reaches over a blank."""
-        if len(self._tokens) > WORDS_KNOWN:
+        """A dict with the tokens of these words, among others; no token reaches over a blank."""
+        if len(self._tokens) > WORDS_REMEMBERED:
             self._tokens = {}
-        known = self._tokens
-        new = [word for word in words if word not in known]
-        found = self._tokenizer.encode_batch_fast(new, add_special_tokens=False)
-        known.update(zip(new, (each.ids for each in found), strict=True))
-        return known
+        tokens = self._tokens
+        new = [word for word in words if word not in tokens]
+        encodings = self._tokenizer.encode_batch_fast(new, add_special_tokens=False)
+        tokens.update(zip(new, (encoding.ids for encoding in encodings), strict=True))
+        return tokens
 
 
 def _folder() -> Path:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sottovoce.encoders.base import readable, unit_rows
+from sottovoce.arrays import unit_rows
+from sottovoce.encoders.base import readable, shared_encoder
 from sottovoce.errors import SottovoceError, UsageError, did_you_mean, need
 from sottovoce.types import Float32Array
 
@@ -30,10 +31,8 @@ class SentenceTransformerEncoder:
         self.name = model
         self.dimension = self._vectors(["a"]).shape[1]
 
-    def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
-        from sottovoce.encoders.loading import load_encoder
-
-        return load_encoder, (self.name,)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return shared_encoder, (SentenceTransformerEncoder, self.name)
 
     def __repr__(self) -> str:
         return f"SentenceTransformerEncoder({self.dimension} dimensions)"
@@ -51,14 +50,14 @@ class SentenceTransformerEncoder:
         """A row of length 1 for each text, zeros for a blank one."""
         clean = readable(texts)
         rows = np.zeros((len(clean), self.dimension), dtype=np.float32)
-        filled = [at for at, text in enumerate(clean) if text]
+        filled = [place for place, text in enumerate(clean) if text]
         if filled:
-            rows[filled] = self._vectors([clean[at] for at in filled])
+            rows[filled] = self._vectors([clean[place] for place in filled])
         return unit_rows(rows)
 
     def _vectors(self, texts: list[str]) -> Float32Array:
-        found = self._model.encode(texts, convert_to_numpy=True, show_progress_bar=False)
-        return np.asarray(found, dtype=np.float32)
+        vectors = self._model.encode(texts, convert_to_numpy=True, show_progress_bar=False)
+        return np.asarray(vectors, dtype=np.float32)
 
 
 def _load(model: str) -> SentenceTransformer:

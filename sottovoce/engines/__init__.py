@@ -1,11 +1,21 @@
-"""Search engines. What one sees of a query, its owner has released to it."""
+"""Search engines, by name as people type them. What one sees of a query, its owner has released."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from sottovoce.engines.base import Hit, LocalEngine, RankingEngine, SearchEngine, ranks_of
-from sottovoce.engines.bm25 import BM25
+from sottovoce.collections import Document
+from sottovoce.engines.base import (
+    EngineError,
+    Hit,
+    LocalEngine,
+    RankingEngine,
+    SearchEngine,
+    ranks_of,
+)
+from sottovoce.engines.lexical import BM25, TfIdf
+from sottovoce.errors import UsageError, did_you_mean
 from sottovoce.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -17,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BM25",
     "Dense",
+    "EngineError",
     "Hit",
     "JsonHttp",
     "LocalEngine",
@@ -24,6 +35,8 @@ __all__ = [
     "Postgres",
     "RankingEngine",
     "SearchEngine",
+    "TfIdf",
+    "choose_engine",
     "ranks_of",
 ]
 
@@ -36,3 +49,73 @@ __getattr__ = lazy_names(
         ".postgres": "Postgres",
     },
 )
+
+CHOICES = (
+    *("bm25", "tfidf", "dense", "dense:ENCODER", "http:FILE.toml"),
+    *("opensearch:URL/INDEX", "postgres:DSN#TABLE"),
+)
+_KINDS = tuple(dict.fromkeys(choice.partition(":")[0] for choice in CHOICES))
+
+
+def choose_engine(spec: str, documents: Iterable[Document] | None = None) -> SearchEngine:
+    """Build the engine that a spec names.
+
+    ``bm25``, ``tfidf``, ``dense[:ENCODER]`` search the given documents on this machine. Those with
+    an address ask a server that has documents of its own: ``http:FILE.toml``,
+    ``opensearch:URL/INDEX``, ``postgres:DSN#TABLE`` or ``postgres:DSN#TABLE:ID,TITLE,TEXT``.
+    """
+    kind, _, detail = spec.strip().partition(":")
+    match kind, detail:
+        case "bm25", "":
+            return BM25(_given(documents))
+        case "tfidf", "":
+            return TfIdf(_given(documents))
+        case "dense", encoder:
+            from sottovoce.engines.dense import Dense
+
+            return Dense(_given(documents), encoder=encoder or "auto")
+        case "http", path if path and not path.startswith("//"):
+            from sottovoce.engines.json_http import JsonHttp
+
+            return JsonHttp.from_file(path)
+        case "opensearch", url if "/" in url:
+            from sottovoce.engines.opensearch import OpenSearch
+
+            return OpenSearch(*url.rstrip("/").rsplit("/", maxsplit=1))
+        case "postgres", detail if "#" in detail:
+            return _postgres(*detail.rsplit("#", maxsplit=1))
+    raise _unknown(kind)
+
+
+def _given(documents: Iterable[Document] | None) -> Iterable[Document]:
+    if documents is None:
+        raise UsageError(
+            "this engine searches documents on this machine: say which, or name an engine that "
+            "has its own (http:FILE.toml, opensearch:URL/INDEX, postgres:DSN#TABLE)"
+        )
+    return documents
+
+
+def _postgres(dsn: str, place: str) -> SearchEngine:
+    from sottovoce.engines.postgres import Postgres
+
+    table, _, named = place.partition(":")
+    if not named:
+        return Postgres(dsn, table)
+    columns = named.split(",")
+    if len(columns) != 3:
+        raise UsageError("name three columns: postgres:DSN#TABLE:ID,TITLE,TEXT (TITLE may be '')")
+    return Postgres(dsn, table, doc_id=columns[0], title=columns[1], text=columns[2])
+
+
+def _unknown(kind: str) -> UsageError:
+    if kind in ("http", "https"):
+        return UsageError(
+            "an address alone does not say how to ask the engine there: describe it in a TOML file "
+            "and write http:FILE.toml (docs/engines.md has examples)"
+        )
+    shape = next((choice for choice in CHOICES if choice.startswith(f"{kind}:")), None)
+    if shape:
+        return UsageError(f"unknown engine: did you mean '{shape}'?")
+    hint = did_you_mean(kind, _KINDS, f"use {', '.join(CHOICES)}")
+    return UsageError(f"unknown engine: {hint}")

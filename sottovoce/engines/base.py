@@ -80,12 +80,12 @@ def ranks_of(
     """
     if isinstance(engine, RankingEngine):
         return engine.ranks(queries, doc_ids, depth)
-    found = np.zeros((len(queries), len(doc_ids)), dtype=np.int64)
-    column = {doc_id: j for j, doc_id in enumerate(doc_ids)}
+    ranks = np.zeros((len(queries), len(doc_ids)), dtype=np.int64)
+    columns = {doc_id: column for column, doc_id in enumerate(doc_ids)}
     for start in range(0, len(queries), QUERIES_AT_A_TIME):
         answers = engine.search(queries[start : start + QUERIES_AT_A_TIME], depth)
         for row, hits in enumerate(answers, start):
             for rank, hit in enumerate(hits, start=1):
-                if hit.doc_id in column:
-                    found[row, column[hit.doc_id]] = rank
-    return found
+                if hit.doc_id in columns:
+                    ranks[row, columns[hit.doc_id]] = rank
+    return ranks

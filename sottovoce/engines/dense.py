@@ -9,7 +9,7 @@ import numpy as np
 from sottovoce.collections import Document
 from sottovoce.encoders import Encoder, corpus_vectors, load_encoder
 from sottovoce.engines.base import Hit
-from sottovoce.engines.documents import Documents
+from sottovoce.engines.documents import DocumentEngine
 from sottovoce.errors import UsageError
 from sottovoce.spaces.scan import FloatBound
 from sottovoce.threads import parallel_map
@@ -20,17 +20,13 @@ SCORES_AT_A_TIME = 1 << 22
 QUERIES_AT_A_TIME = 64
 
 
-class Dense:
+class Dense(DocumentEngine):
     """Documents by the cosine of their sentence vector and the query's.
 
     The vectors are computed once and kept on disk. A float32 product with a proven error finds the
     documents that may be among the best; those are scored again in float64, so that the same query
     vector gives the same answer in any batch, and equal documents tie, in document order.
     """
-
-    remote = False
-    pause = 0.0
-    most_queries: int | None = None
 
     def __init__(
         self,
@@ -40,25 +36,12 @@ class Dense:
     ) -> None:
         self.encoder = load_encoder(encoder) if isinstance(encoder, str) else encoder
         self.name = f"dense:{self.encoder.name}"
-        self._documents = Documents(documents)
+        super().__init__(documents)
         self._vectors = corpus_vectors(self.encoder, self._documents.texts(), progress)
         self._bound = FloatBound(self._vectors, folded=False)
 
-    def __len__(self) -> int:
-        """How many documents there are."""
-        return len(self._documents)
-
     def __repr__(self) -> str:
         return f"Dense({len(self)} documents, {self.encoder!r})"
-
-    @property
-    def fingerprint(self) -> str:
-        """A hash of the documents."""
-        return self._documents.sha256
-
-    def text(self, doc_id: str) -> str:
-        """The whole text of a document, its title first."""
-        return self._documents.text(doc_id)
 
     def search(self, queries: Sequence[str], depth: int) -> list[list[Hit]]:
         """The best ``depth`` documents of each query, best first; ties by document order.
@@ -77,8 +60,10 @@ class Dense:
             lambda start: self._block(points[start : start + step], depth),
             range(0, len(points), step),
         )
-        found = [best for block in blocks for best in block]
-        answers = {query: self._hits(*best) for query, best in zip(distinct, found, strict=True)}
+        rankings = [ranking for block in blocks for ranking in block]
+        answers = {
+            query: self._hits(*ranking) for query, ranking in zip(distinct, rankings, strict=True)
+        }
         return [list(answers[query]) for query in queries]
 
     def _hits(self, places: IntArray, scores: Float64Array) -> list[Hit]:
@@ -86,7 +71,9 @@ class Dense:
         return [self._documents.hit(place, score) for place, score in pairs]
 
     def _block(self, points: Float32Array, depth: int) -> list[tuple[IntArray, Float64Array]]:
+        """Places and scores of the best documents of each query."""
         rough = points @ self._vectors.T
+        # A document is among the best if it lies no further below the last of them than the error.
         bars = np.partition(rough, len(self) - depth, axis=1)[:, len(self) - depth]
         floors = bars - self._bound.slack(points)
         return [

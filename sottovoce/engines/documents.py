@@ -19,7 +19,7 @@ class Documents:
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self._documents = list(documents)
-        self._places = {each.doc_id: place for place, each in enumerate(self._documents)}
+        self._places = {document.doc_id: place for place, document in enumerate(self._documents)}
         if len(self._places) < len(self._documents):
             raise UsageError("two documents have the same id: give each an id of its own")
 
@@ -37,15 +37,15 @@ class Documents:
     def sha256(self) -> str:
         """A hash of all documents in their order."""
         digest = hashlib.sha256()
-        for each in self._documents:
-            for part in (each.doc_id, each.title, each.text):
+        for document in self._documents:
+            for part in (document.doc_id, document.title, document.text):
                 data = part.encode("utf-8", "surrogatepass")
                 digest.update(len(data).to_bytes(8, "little") + data)
         return digest.hexdigest()
 
     def texts(self) -> list[str]:
         """The whole text of each document, in order."""
-        return [whole_text(each) for each in self._documents]
+        return [whole_text(document) for document in self._documents]
 
     def text(self, doc_id: str) -> str:
         """The whole text of a document, its title first."""
@@ -59,8 +59,33 @@ class Documents:
 
     def hit(self, place: int, score: float) -> Hit:
         """The document at this place, as an engine answers it."""
-        found = self._documents[place]
-        return Hit(found.doc_id, score, found.title, beginning(found.text))
+        document = self._documents[place]
+        return Hit(document.doc_id, score, document.title, beginning(document.text))
+
+
+class DocumentEngine:
+    """What all engines over documents on this machine have in common."""
+
+    name: str
+    remote = False
+    pause = 0.0
+    most_queries: int | None = None
+
+    def __init__(self, documents: Iterable[Document]) -> None:
+        self._documents = Documents(documents)
+
+    def __len__(self) -> int:
+        """How many documents there are."""
+        return len(self._documents)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the documents."""
+        return self._documents.sha256
+
+    def text(self, doc_id: str) -> str:
+        """The whole text of a document, its title first."""
+        return self._documents.text(doc_id)
 
 
 def whole_text(document: Document) -> str:

@@ -16,12 +16,19 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from sottovoce.engines.address import Address, check_search, courtesy, sendable
-from sottovoce.engines.answers import Fields, pick, read_hits
 from sottovoce.engines.base import EngineError, Hit
-from sottovoce.engines.transport import Transport
+from sottovoce.engines.http_client import Transport
+from sottovoce.engines.remote import (
+    Address,
+    Fields,
+    check_search,
+    courtesy,
+    pick,
+    read_hits,
+    sendable,
+)
 from sottovoce.errors import UsageError, did_you_mean
-from sottovoce.text.stems import words
+from sottovoce.text.words import words
 
 _PLACE = re.compile(r"\{(query|depth)\}")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -38,27 +45,26 @@ class JsonHttp:
 
     def __init__(self, description: Mapping[str, Any]) -> None:
         _check(description)
-        said: dict[str, Any] = dict(description)
-        target, body = _templates(said)
-        self._target: str = target
-        self._body: dict[str, Any] | None = body
-        self._results: str = said["results"]
-        self._fields = Fields(**{key: said.get(key, "") for key in Fields.__dataclass_fields__})
-        self._join_words: str | None = said.get("join_words")
-        headers, secret = _from_environment(said.get("headers", {}))
-        address = Address.of(said["url"])
-        self.name = f"{said['name']} at {address}"
+        self._target, self._body = _templates(description)
+        self._results: str = description["results"]
+        self._fields = Fields(
+            **{key: description.get(key, "") for key in Fields.__dataclass_fields__}
+        )
+        self._join_words: str | None = description.get("join_words")
+        headers, secret = _from_environment(description.get("headers", {}))
+        address = Address.of(description["url"])
+        self.name = f"{description['name']} at {address}"
         self.remote = address.remote
         self.pause, self.most_queries = courtesy(
-            address.remote, said.get("pause"), said.get("most_queries")
+            address.remote, description.get("pause"), description.get("most_queries")
         )
         self._transport = Transport(
             address,
             headers=headers,
             secret=secret,
             pause=self.pause,
-            timeout=said.get("timeout", 10.0),
-            retries=said.get("retries", 2),
+            timeout=description.get("timeout", 10.0),
+            retries=description.get("retries", 2),
         )
 
     @classmethod
@@ -119,16 +125,16 @@ def _fill_all(template: Any, query: str, depth: int) -> Any:
     return _fill(template, query, depth, str) if isinstance(template, str) else template
 
 
-def _check(said: Mapping[str, Any]) -> None:
+def _check(description: Mapping[str, Any]) -> None:
     """Refuse a description with an error that says what to write."""
-    for key in said:
+    for key in description:
         if key not in _KEYS:
             hint = did_you_mean(key, _KEYS, f"use {', '.join(_KEYS)}")
             raise UsageError(f"the engine's file has a key that is not known: {hint}")
     for key in _NEEDED:
-        if key not in said:
+        if key not in description:
             raise UsageError(f"the engine's file lacks '{key}': see docs/engines.md")
-    for key, value in said.items():
+    for key, value in description.items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if key in _TEXTS and not isinstance(value, str):
             raise UsageError(f"'{key}' in the engine's file must be a text in quotes")
@@ -138,27 +144,27 @@ def _check(said: Mapping[str, Any]) -> None:
             raise UsageError(f"'{key}' in the engine's file must be a whole number, 0 or more")
         if key in _TABLES and not isinstance(value, dict):
             raise UsageError(f"'{key}' in the engine's file must be a table: [{key}]")
-    if not said["id"] or said.get("timeout", 1) == 0:
+    if not description["id"] or description.get("timeout", 1) == 0:
         raise UsageError("in the engine's file, 'id' must not be empty and 'timeout' not be 0")
 
 
-def _templates(said: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
+def _templates(description: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
     """The path with its query string, and the body, with {query} in exactly one of them."""
-    url, body = said["url"], said.get("body")
+    url, body = description["url"], description.get("body")
     if not re.fullmatch(r"[!-~]+", url) or "#" in url:
         raise UsageError("the url must be percent-encoded ASCII, without '#'")
-    method = said.get("method", "GET" if body is None else "POST")
+    method = description.get("method", "GET" if body is None else "POST")
     if (method, body is None) not in (("GET", True), ("POST", False)):
         raise UsageError('\'method\' must be "GET", or "POST" with a [body]')
-    path, asked, rest = url.partition("?")
-    named = "".join(part.partition("=")[0] for part in rest.split("&"))
-    if "{" in path + named:
+    path, mark, values = url.partition("?")
+    names = "".join(part.partition("=")[0] for part in values.split("&"))
+    if "{" in path + names:
         raise UsageError("{query} and {depth} may only be values of the url, as in ?q={query}")
-    if sum(text.count("{query}") for text in [rest, *_strings(body)]) != 1:
+    if sum(text.count("{query}") for text in [values, *_strings(body)]) != 1:
         raise UsageError("{query} must stand once, as a value of the url or in the [body]")
-    if "{" in _PLACE.sub("", rest):
+    if "{" in _PLACE.sub("", values):
         raise UsageError("the url knows {query} and {depth}; write other braces as %7B and %7D")
-    return (urlsplit(path).path or "/") + asked + rest, body
+    return (urlsplit(path).path or "/") + mark + values, body
 
 
 def _strings(value: Any) -> list[str]:
@@ -179,5 +185,5 @@ def _from_environment(headers: Mapping[str, Any]) -> tuple[dict[str, str], bool]
         for variable in _VARIABLE.findall(value):
             if variable not in os.environ:
                 raise UsageError(f"set the environment variable {variable}: a header needs it")
-        filled[name] = _VARIABLE.sub(lambda found: os.environ[found[1]], value)
+        filled[name] = _VARIABLE.sub(lambda variable: os.environ[variable[1]], value)
     return filled, filled != headers or any(name.lower() == "authorization" for name in filled)

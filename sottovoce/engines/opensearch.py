@@ -13,10 +13,17 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from sottovoce.engines.address import Address, check_search, courtesy, sendable
-from sottovoce.engines.answers import Fields, pick, read_hits
 from sottovoce.engines.base import EngineError, Hit
-from sottovoce.engines.transport import Transport
+from sottovoce.engines.http_client import Transport
+from sottovoce.engines.remote import (
+    Address,
+    Fields,
+    check_search,
+    courtesy,
+    pick,
+    read_hits,
+    sendable,
+)
 from sottovoce.errors import UsageError
 
 HITS_AT_A_TIME = 1000
@@ -98,10 +105,10 @@ class OpenSearch:
         lines = [text for query in queries for text in (line, json.dumps(self._ask(query, depth)))]
         body = "".join(text + "\n" for text in lines).encode()
         answer = self._transport.ask(self._target, body, "application/x-ndjson")
-        found = pick(answer, "responses")
-        if not isinstance(found, list) or len(found) != len(queries):
+        responses = pick(answer, "responses")
+        if not isinstance(responses, list) or len(responses) != len(queries):
             raise EngineError(f"{self._transport.address} does not answer as OpenSearch does")
-        return [self._hits(one, depth) for one in found]
+        return [self._hits(response, depth) for response in responses]
 
     def _ask(self, query: str, depth: int) -> dict[str, Any]:
         return {
@@ -111,16 +118,16 @@ class OpenSearch:
             "track_total_hits": False,
         }
 
-    def _hits(self, found: Any, depth: int) -> list[Hit]:
+    def _hits(self, response: Any, depth: int) -> list[Hit]:
         host = str(self._transport.address)
-        status = pick(found, "status")
+        status = pick(response, "status")
         if status == 404:
             raise EngineError(f"{host} has no such index: check its name")
-        rows = pick(found, "hits.hits")
+        rows = pick(response, "hits.hits")
         if not isinstance(rows, list):
-            known = f" (status {status})" if isinstance(status, int) else ""
-            raise EngineError(f"{host} could not answer a query{known}: check index and fields")
-        if pick(found, "timed_out") or pick(found, "_shards.failed"):
+            detail = f" (status {status})" if isinstance(status, int) else ""
+            raise EngineError(f"{host} could not answer a query{detail}: check index and fields")
+        if pick(response, "timed_out") or pick(response, "_shards.failed"):
             raise EngineError(f"{host} answered in part only: try later")
         return read_hits(host, rows, self._fields, depth)
 

@@ -17,12 +17,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from sottovoce.engines.address import Pace, check_search, courtesy, is_loopback, sendable
-from sottovoce.engines.answers import plain_text
 from sottovoce.engines.base import EngineError, Hit
 from sottovoce.engines.documents import SNIPPET, beginning
+from sottovoce.engines.remote import (
+    Pace,
+    check_search,
+    courtesy,
+    is_loopback,
+    plain_text,
+    sendable,
+)
 from sottovoce.errors import UsageError, need
-from sottovoce.text.stems import words
+from sottovoce.text.words import words
 
 if TYPE_CHECKING:
     import psycopg
@@ -80,10 +86,10 @@ class Postgres:
             return [self._search(connection, query, depth) for query in queries]
 
     def _search(self, connection: psycopg.Connection[Any], query: str, depth: int) -> list[Hit]:
-        known = dict.fromkeys(words(sendable(query)))
-        if not known:
+        distinct = dict.fromkeys(words(sendable(query)))
+        if not distinct:
             return []
-        any_word = " or ".join(f'"{word}"' for word in known)
+        any_word = " or ".join(f'"{word}"' for word in distinct)
         with self._pace.turn(), connection.transaction():
             connection.execute(
                 "SELECT set_config('statement_timeout', %s, true)", [str(self._milliseconds)]
@@ -150,12 +156,12 @@ def _connection(dsn: str) -> tuple[dict[str, Any], str | None]:
     """
     psycopg = need("psycopg", "postgres", "this engine needs an extra")
     try:
-        said = psycopg.conninfo.conninfo_to_dict(dsn)
+        given = psycopg.conninfo.conninfo_to_dict(dsn)
     except psycopg.Error:
         raise UsageError(
             "the database must be given as postgresql://host/database or 'host=… dbname=…'"
         ) from None
-    host = _elsewhere(said)
+    host = _other_machine(given)
     usual: dict[str, Any] = {
         "connect_timeout": CONNECT_TIMEOUT,
         "client_encoding": "UTF8",
@@ -163,19 +169,19 @@ def _connection(dsn: str) -> tuple[dict[str, Any], str | None]:
         "keepalives_interval": 5,
         "keepalives_count": 3,
     }
-    if host is not None and "sslmode" not in said and "PGSSLMODE" not in os.environ:
+    if host is not None and "sslmode" not in given and "PGSSLMODE" not in os.environ:
         usual["sslmode"] = "verify-full"
         if "PGSSLROOTCERT" not in os.environ:
             usual["sslrootcert"] = "system"
-    return {**usual, **said}, host
+    return {**usual, **given}, host
 
 
-def _elsewhere(said: dict[str, Any]) -> str | None:
+def _other_machine(given: dict[str, Any]) -> str | None:
     """The first host that is another machine; sockets in the file system are not."""
-    if "service" in said or "PGSERVICE" in os.environ:
+    if "service" in given or "PGSERVICE" in os.environ:
         return "a service"
     for name in ("host", "hostaddr"):
-        for host in str(said.get(name) or os.environ.get(f"PG{name.upper()}", "")).split(","):
+        for host in str(given.get(name) or os.environ.get(f"PG{name.upper()}", "")).split(","):
             if host and not host.startswith(("/", "@")) and not is_loopback(host):
                 return host
     return None

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from sottovoce.encoders import load_encoder
-from sottovoce.encoders.base import files_hash
 from sottovoce.engines.documents import Documents
 from sottovoce.errors import UsageError
 from sottovoce.experiments.description import Texts
 from sottovoce.experiments.naming import without_path
 from sottovoce.experiments.shelf import Shelf
+from sottovoce.files import files_hash
 from sottovoce.mechanisms import parse
 from sottovoce.mechanisms.build import RESOURCE_KINDS, Facts
 

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from sottovoce.collections import Collection, load_collection, read_strings
 from sottovoce.encoders import Encoder
+from sottovoce.engines import choose_engine
 from sottovoce.engines.base import LocalEngine
-from sottovoce.engines.choose import choose_engine
 from sottovoce.errors import UsageError
 from sottovoce.evaluation import read_task
 from sottovoce.evaluation.downstream.data import Task

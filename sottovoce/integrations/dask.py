@@ -1,4 +1,4 @@
-"""On a Dask cluster: one task for a block of rows, a bounded number of them on their way."""
+"""Sanitizing on a Dask cluster: one task a block of rows, a bounded number of tasks in flight."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from sottovoce.errors import PrivacyWarning, SottovoceError, need
 from sottovoce.integrations.jobs import Job, Rows, done
-from sottovoce.sanitizing.pool import Engine, Step, ahead, numbered
+from sottovoce.sanitizing.executor import Executor, Step, ahead, numbered
 from sottovoce.sanitizing.sanitizer import Sanitizer
 from sottovoce.sanitizing.sources import Block
 
@@ -27,19 +27,19 @@ IN_CLEAR = (
 )
 
 
-def on_dask(scheduler: Any = None, workers: int = 1) -> Engine:
-    """An engine for ``sanitize_file``: a cluster's address or client, or a local cluster.
+def on_dask(scheduler: Any = None, workers: int = 1) -> Executor:
+    """An executor for ``sanitize_file``: a cluster's address or client, or a local cluster.
 
     A task whose worker dies is done again by another one; one result of it is taken.
     """
 
-    def engine(sanitizer: Sanitizer, blocks: Iterable[Block], first: int) -> Iterator[Step]:
+    def execute(sanitizer: Sanitizer, blocks: Iterable[Block], first: int) -> Iterator[Step]:
         if isinstance(scheduler, str):
             _warn_if_in_clear(scheduler)
         with dask_client(scheduler, workers) as client:
             yield from _through(client, Job(sanitizer), blocks, first)
 
-    return engine
+    return execute
 
 
 def _through(client: Any, job: Job, blocks: Iterable[Block], first: int) -> Iterator[Step]:
@@ -86,7 +86,7 @@ def _run(job: Job, rows: Rows) -> bytes:
 
 @contextmanager
 def dask_client(scheduler: Any, workers: int) -> Iterator[Any]:
-    """The client of a cluster at an address, of a local one if there is none, or this client."""
+    """A client: of the cluster at an address, of a new local cluster (None), or the one given."""
     distributed = load_distributed()
     if isinstance(scheduler, distributed.Client):
         yield scheduler
@@ -131,7 +131,7 @@ def _local_cluster(distributed: Any, workers: int) -> Iterator[Any]:
 
 
 def load_distributed() -> Any:
-    """The package, or what to do about it."""
+    """Import Dask's package, or say what to install."""
     why = "--on dask needs Dask"
     need("cryptography", "dask", why)  # The local cluster makes its certificates with it.
     return need("distributed", "dask", why)
@@ -145,7 +145,7 @@ def _warn_if_in_clear(address: str) -> None:
 
 @contextmanager
 def by_kind() -> Iterator[None]:
-    """Errors of the cluster, by their kind."""
+    """Replace an error of the cluster by its kind: its message could hold text."""
     try:
         yield
     except SottovoceError:

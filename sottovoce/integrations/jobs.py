@@ -1,6 +1,6 @@
 """What travels to a worker and back: a small job, rows of text, an answer that never raises.
 
-Engines write about failures into logs of their own, with arguments and all. So nothing here
+Clusters log failures together with the arguments of the task. So nothing here
 raises on a worker: an error goes back as data, and what holds text does not show it.
 """
 
@@ -17,9 +17,8 @@ from threadpoolctl import threadpool_limits
 
 from sottovoce import __version__, errors
 from sottovoce.errors import SottovoceError
-from sottovoce.sanitizing.counts import Counts
-from sottovoce.sanitizing.pool import Done, sanitize_columns
-from sottovoce.sanitizing.sanitizer import Sanitizer
+from sottovoce.sanitizing.executor import Done
+from sottovoce.sanitizing.sanitizer import DatasetCounts, Sanitizer
 from sottovoce.sanitizing.sources import Texts
 from sottovoce.threads import set_threads
 
@@ -56,7 +55,7 @@ class Rows:
 
 
 class Job:
-    """A sanitizer on its way: a few kilobytes, opened once in each process."""
+    """A sanitizer as it is sent to workers: a few kilobytes, opened once in each process."""
 
     def __init__(self, sanitizer: Sanitizer) -> None:
         self.version = __version__
@@ -79,7 +78,7 @@ class Job:
             return _opened(self.content)
 
     def ready(self) -> str:
-        """Why this process could not do the job; nothing if it can."""
+        """Why this process cannot do the job; empty if it can."""
         try:
             self.sanitizer()
         except Exception as error:
@@ -89,7 +88,7 @@ class Job:
     def __call__(self, rows: Rows) -> bytes:
         """The answer for some rows: new texts and counts, or what went wrong."""
         try:
-            texts, counts = sanitize_columns(self.sanitizer(), rows.texts, rows.first)
+            texts, counts = self.sanitizer().rows(rows.texts, rows.first)
             return json.dumps({"texts": texts, "counts": counts.to_dict()}).encode()
         except SottovoceError as error:
             return _failure(type(error).__name__, str(error))
@@ -111,7 +110,7 @@ def done(answer: bytes, rows: int) -> Done:
     if "failed" in content:
         kind = getattr(errors, content["failed"], SottovoceError)
         raise kind(content["message"])
-    texts, counts = content["texts"], Counts(**content["counts"])
+    texts, counts = content["texts"], DatasetCounts(**content["counts"])
     if counts.rows != rows or any(len(cells) != rows for cells in texts):
         raise SottovoceError("a worker gave back other rows than it got; none of them was written")
     return texts, counts

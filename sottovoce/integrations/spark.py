@@ -1,4 +1,4 @@
-"""On Spark: blocks of a file through mapInArrow, or a whole DataFrame that is there already."""
+"""Sanitizing on Spark: blocks of a file through mapInArrow, or a whole Spark DataFrame."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sottovoce.errors import PrivacyWarning, SottovoceError, UsageError, need
 from sottovoce.integrations.jobs import Job, Rows, done
 from sottovoce.integrations.tables import in_runs
 from sottovoce.sanitizing.arrow import load_pyarrow
-from sottovoce.sanitizing.pool import Engine, Step, ahead, numbered
+from sottovoce.sanitizing.executor import Executor, Step, ahead, numbered
 from sottovoce.sanitizing.sanitizer import Sanitizer
 from sottovoce.sanitizing.sources import Block
 
@@ -37,17 +37,17 @@ IN_CLEAR = (
 )
 
 
-def on_spark(master: Any = None, workers: int = 1) -> Engine:
-    """An engine for ``sanitize_file``: a master's address, a session, or this machine's cores.
+def on_spark(master: Any = None, workers: int = 1) -> Executor:
+    """An executor for ``sanitize_file``: a master's address, a session, or this machine's cores.
 
     A task that is lost is done again by Spark; one result of it is taken.
     """
 
-    def engine(sanitizer: Sanitizer, blocks: Iterable[Block], first: int) -> Iterator[Step]:
+    def execute(sanitizer: Sanitizer, blocks: Iterable[Block], first: int) -> Iterator[Step]:
         with _session(master, workers) as session:
             yield from _through(session, Job(sanitizer), blocks, first)
 
-    return engine
+    return execute
 
 
 def sanitize_dataframe(sanitizer: Sanitizer, frame: Any, row: str | None = None) -> Any:
@@ -94,9 +94,9 @@ def _through(session: Any, job: Job, blocks: Iterable[Block], first: int) -> Ite
     pool = ThreadPoolExecutor(JOBS_AT_A_TIME)
 
     def begun() -> Iterator[tuple[list[Block], Future[list[bytes]]]]:
-        while some := list(islice(rows, cores)):
-            tasks = [Rows.of(block.texts, row) for row, block in some]
-            yield [block for _, block in some], pool.submit(_answers, session, job, tasks)
+        while group := list(islice(rows, cores)):
+            tasks = [Rows.of(block.texts, row) for row, block in group]
+            yield [block for _, block in group], pool.submit(_answers, session, job, tasks)
 
     try:
         for group, future in ahead(begun(), lambda: JOBS_AT_A_TIME):
@@ -111,13 +111,13 @@ def _answers(session: Any, job: Job, tasks: list[Rows]) -> list[bytes]:
     data = [(number, rows.first, bytearray(rows.content)) for number, rows in enumerate(tasks)]
     try:
         frame = session.createDataFrame(data, "number long, first long, content binary")
-        found = frame.mapInArrow(partial(_run, job), "number long, answer binary").collect()
+        results = frame.mapInArrow(partial(_run, job), "number long, answer binary").collect()
     except Exception as error:
         raise SottovoceError(
             f"the Spark cluster failed ({type(error).__name__}): see that its Python "
             "(PYSPARK_PYTHON) has sottovoce and pyarrow on every worker"
         ) from None
-    answers = {each["number"]: bytes(each["answer"]) for each in found}
+    answers = {result["number"]: bytes(result["answer"]) for result in results}
     return [answers[number] for number in range(len(tasks))]
 
 
@@ -125,7 +125,7 @@ def _run(job: Job, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.R
     pa = load_pyarrow()
     for batch in batches:
         number, first, content = (batch.column(i).to_pylist() for i in range(3))
-        answers = [job(Rows(*each)) for each in zip(first, content, strict=True)]
+        answers = [job(Rows(*rows)) for rows in zip(first, content, strict=True)]
         yield pa.RecordBatch.from_arrays(
             [pa.array(number, pa.int64()), pa.array(answers, pa.binary())], ["number", "answer"]
         )

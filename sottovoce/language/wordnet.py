@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 from sottovoce.errors import SottovoceError
-from sottovoce.paths import cache_folder
+from sottovoce.resources.catalogue import WORDNET
 
 Pos: TypeAlias = Literal["n", "v", "a", "r"]
 """Noun, verb, adjective, adverb."""
@@ -104,7 +104,7 @@ class WordNet:
         self._met: dict[tuple[Pos, int], Sense] = {}
         self._ancestries: dict[Sense, _Ancestry] = {}
         self._offsets = lru_cache(_REMEMBERED_WORDS)(self._look_up)
-        self._found = lru_cache(_REMEMBERED_WORDS)(self._find)
+        self._senses_of = lru_cache(_REMEMBERED_WORDS)(self._find)
 
     def senses(self, word: str, pos: Pos | None = None) -> tuple[Sense, ...]:
         """The senses of a word or of its base forms, the most frequent first.
@@ -115,8 +115,8 @@ class WordNet:
             return ()
         form = word.lower().replace(" ", "_")
         if pos is not None:
-            return self._found(form, pos)
-        return tuple(sense for each in _FILES for sense in self._found(form, each))
+            return self._senses_of(form, pos)
+        return tuple(sense for any_pos in _FILES for sense in self._senses_of(form, any_pos))
 
     def __contains__(self, word: str) -> bool:
         """Whether the word, or a base form of it, has a sense."""
@@ -154,7 +154,7 @@ class WordNet:
 
     def _find(self, form: str, pos: Pos) -> tuple[Sense, ...]:
         try:
-            offsets = [at for each in self.forms(form, pos) for at in self._offsets(each, pos)]
+            offsets = [at for base in self.forms(form, pos) for at in self._offsets(base, pos)]
         except (ValueError, IndexError):
             raise _damaged(self.folder) from None
         return tuple(self._sense(pos, at) for at in dict.fromkeys(offsets))
@@ -175,8 +175,8 @@ class WordNet:
         return tuple(map(int, fields[-int(fields[2]) :])) if fields else ()
 
     def _sense(self, pos: Pos, offset: int) -> Sense:
-        known = self._met.get((pos, offset))
-        return known or self._met.setdefault((pos, offset), self._read(pos, offset))
+        met = self._met.get((pos, offset))
+        return met or self._met.setdefault((pos, offset), self._read(pos, offset))
 
     def _read(self, pos: Pos, offset: int) -> Sense:
         """Read the entry at an offset: its words, then its pointers, both after their number."""
@@ -204,20 +204,20 @@ class WordNet:
         return f"{word}.{sense.pos}.{number:02}"
 
     def _ancestry(self, sense: Sense) -> _Ancestry:
-        if known := self._ancestries.get(sense):
-            return known
+        if remembered := self._ancestries.get(sense):
+            return remembered
         parents = [self._ancestry(parent) for parent in sense.hypernyms()]
         steps = {sense: 0}
         for parent in parents:
             for ancestor, way in parent.steps.items():
                 steps[ancestor] = min(way + 1, steps.get(ancestor, way + 1))
-        found = _Ancestry(
+        ancestry = _Ancestry(
             steps,
             farthest=max(steps.values()),
             min_depth=min((parent.min_depth + 1 for parent in parents), default=0),
             max_depth=max((parent.max_depth + 1 for parent in parents), default=0),
         )
-        return self._ancestries.setdefault(sense, found)
+        return self._ancestries.setdefault(sense, ancestry)
 
 
 def load_wordnet() -> WordNet:
@@ -227,7 +227,7 @@ def load_wordnet() -> WordNet:
 
 def wordnet_folder() -> Path:
     """Where WordNet lives once added."""
-    return cache_folder() / "wordnet"
+    return WORDNET.folder
 
 
 @lru_cache(maxsize=8)
@@ -255,16 +255,16 @@ def _damaged(folder: Path) -> SottovoceError:
 
 def _line(file: mmap.mmap, first: str) -> list[str]:
     """Find the line that starts with this word in a sorted file; no line has no fields."""
-    wanted = first.encode("utf-8", "surrogatepass")
+    sought = first.encode("utf-8", "surrogatepass")
     low, high = 0, len(file)
     while low < high:
         middle = file.rfind(b"\n", low, (low + high) // 2) + 1 or low
         end = file.find(b"\n", middle)
         end = high if end < 0 else end
-        found = file[middle:end].partition(b" ")[0]
-        if found == wanted and found:
+        word = file[middle:end].partition(b" ")[0]
+        if word == sought and word:
             return file[middle:end].decode("ascii").split()
-        if found < wanted:
+        if word < sought:
             low = end + 1
         else:
             high = middle

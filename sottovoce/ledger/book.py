@@ -1,4 +1,4 @@
-"""The ledger inside one transaction: a chain of records that can only grow.
+"""The ledger inside one transaction: its tables, and a chain of records that can only grow.
 
 Each record carries a keyed hash over itself and the one before it, and the running totals of its
 text and its promise. A decision about a budget thus reads a few records, whose hashes it checks,
@@ -7,21 +7,112 @@ however long the ledger is; ``check`` goes through all of them.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import sqlite3
 from dataclasses import astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sottovoce.ledger.entries import Budget, Entry, Record, Spent
-from sottovoce.ledger.errors import DamagedLedgerError
-from sottovoce.ledger.key import Key
-from sottovoce.ledger.schema import CREATE_GUARDS, DROP_GUARDS
+from sottovoce.ledger.entries import Budget, DamagedLedgerError, Entry, Record, Spent
+from sottovoce.text.comparing import folded_text
+
+VERSION = 1
+APPLICATION = int.from_bytes(b"sotv")
+
+# REPLACE deletes rows without asking a DELETE trigger: a record's number must be the next one.
+GUARDS = {
+    "records_appended": "BEFORE INSERT ON records "
+    "WHEN NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM records)",
+    "records_unchanged": "BEFORE UPDATE ON records",
+    "records_kept": "BEFORE DELETE ON records",
+    "remembered_appended": "BEFORE INSERT ON remembered "
+    "WHEN EXISTS (SELECT 1 FROM remembered WHERE request = NEW.request)",
+    "remembered_unchanged": "BEFORE UPDATE ON remembered",
+    "remembered_kept": "BEFORE DELETE ON remembered",
+}
+
+CREATE_GUARDS = [
+    f"CREATE TRIGGER {name} {when} BEGIN SELECT RAISE(ABORT, 'the ledger only grows'); END"
+    for name, when in GUARDS.items()
+]
+DROP_GUARDS = [f"DROP TRIGGER {name}" for name in GUARDS]
+
+CREATE_TABLES = f"""
+BEGIN;
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {VERSION};
+CREATE TABLE records (
+    number INTEGER PRIMARY KEY,
+    time TEXT NOT NULL,
+    text TEXT NOT NULL,
+    mechanism TEXT NOT NULL,
+    space TEXT,
+    space_sha256 TEXT,
+    release TEXT NOT NULL,
+    variants INTEGER NOT NULL,
+    notion TEXT NOT NULL,
+    metric TEXT,
+    epsilon REAL,
+    releases INTEGER NOT NULL,
+    protected INTEGER NOT NULL,
+    in_clear INTEGER NOT NULL,
+    unknown INTEGER NOT NULL,
+    spent REAL,
+    destination TEXT NOT NULL,
+    repeats INTEGER,
+    promise TEXT NOT NULL,
+    text_total REAL,
+    total REAL,
+    link TEXT NOT NULL
+);
+CREATE INDEX records_by_promise ON records (promise);
+CREATE INDEX records_by_text ON records (text, promise);
+CREATE TABLE remembered (
+    request TEXT PRIMARY KEY,
+    record INTEGER NOT NULL,
+    variants TEXT NOT NULL,
+    seal TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE state (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    records INTEGER NOT NULL,
+    head TEXT NOT NULL,
+    per_text REAL,
+    total REAL,
+    seal TEXT NOT NULL
+);
+{";".join(CREATE_GUARDS)};
+COMMIT;
+"""
+
+KEY_BYTES = 32
 
 _FIELDS = [field.name for field in fields(Record)]
 _SELECT = f"SELECT {', '.join(_FIELDS)} FROM records"  # noqa: S608 - names of our own
 _INSERT = f"INSERT INTO records VALUES ({', '.join('?' * len(_FIELDS))})"  # noqa: S608 - no values
+
+
+class Key:
+    """A secret under which texts and records are hashed; the ledger holds no text, but its hash."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def seal(self, kind: str, *values: Any) -> str:
+        """The keyed hash of some values; ``kind`` keeps uses apart."""
+        message = json.dumps([kind, *values], default=repr).encode("ascii")
+        return hmac.new(self._secret, message, hashlib.sha256).hexdigest()
+
+    def of_text(self, text: str) -> str:
+        """What stands for a text in the ledger."""
+        return self.seal("text", folded_text(text))
+
+    def of_request(self, text: str, request: str) -> str:
+        """What stands for a text and all that decides how it is obfuscated."""
+        return self.seal("request", folded_text(text), request)
 
 
 class Remembered(NamedTuple):
@@ -42,7 +133,7 @@ class _State:
 
 
 class Book:
-    """What may be read and appended; it opens only if its end is sound."""
+    """Reads and appends records. It opens only if the last record is intact."""
 
     def __init__(self, connection: sqlite3.Connection, key: Key, folder: Path) -> None:
         self._connection, self._key, self._folder = connection, key, folder
@@ -100,10 +191,10 @@ class Book:
     def records(self, text: str | None, limit: int) -> list[Record]:
         """The latest records, on one text or in all, newest first."""
         where, values = self._about(text)
-        found = self._connection.execute(
+        rows = self._connection.execute(
             f"{_SELECT} {where} ORDER BY number DESC LIMIT ?", (*values, limit)
         )
-        return [Record(*row) for row in found]
+        return [Record(*row) for row in rows]
 
     def remembered(self, text: str, request: str) -> Remembered | None:
         """The variants that were released for this text and request."""
@@ -114,7 +205,7 @@ class Book:
         return None if row is None else self._opened(*row)
 
     def check(self) -> int:
-        """Go through everything; the number of records, or what is wrong."""
+        """Check every record; answers how many there are, or raises what is wrong."""
         if self._connection.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
             raise self._damaged("the database is not sound")
         link, count = "", 0
@@ -165,7 +256,7 @@ class Book:
         )
 
     def remember(self, entry: Entry, request: str, record: Record) -> None:
-        """Keep the variants, which are about to be known anyway, for the same request."""
+        """Keep the variants, in clear, for the same request: they are about to be released."""
         row = (
             self._key.of_request(entry.text, request),
             record.number,

@@ -17,19 +17,17 @@ from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sottovoce.ledger.book import Book
-from sottovoce.ledger.errors import DamagedLedgerError, LedgerError, NoLedgerError
-from sottovoce.ledger.key import KEY_BYTES, Key
-from sottovoce.ledger.schema import APPLICATION, CREATE, VERSION
+from sottovoce.ledger.book import APPLICATION, CREATE_TABLES, KEY_BYTES, VERSION, Book, Key
+from sottovoce.ledger.entries import DamagedLedgerError, LedgerError, NoLedgerError
 
 DATABASE, KEY = "ledger.db", "ledger.key"
 
 
 def exists(folder: Path) -> bool:
-    """Whether there is a ledger; parts of one are an error, not an invitation to start anew."""
+    """Whether there is a ledger; a ledger of which parts are missing is an error."""
     with _explained(folder):
         try:
-            present = {each.name for each in folder.iterdir()}
+            present = {file.name for file in folder.iterdir()}
         except FileNotFoundError:
             return False
     missing = sorted({DATABASE, KEY} - present)
@@ -39,9 +37,9 @@ def exists(folder: Path) -> bool:
 
 
 def create(folder: Path) -> None:
-    """Make an empty ledger. It appears as a whole; if another process is faster, its own will do.
+    """Make an empty ledger, which appears as a whole, unless another process makes one first.
 
-    What decides is the rename: a folder that holds anything is never replaced.
+    The rename decides: a folder that holds anything is never replaced.
     """
     with _explained(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -52,11 +50,11 @@ def create(folder: Path) -> None:
             _write_private(scratch / DATABASE, b"")
             with _connected(scratch / DATABASE, wait=0) as connection:
                 connection.execute("PRAGMA journal_mode = WAL")
-                connection.executescript(CREATE)
+                connection.executescript(CREATE_TABLES)
                 Book.begin(connection, Key(key))
-            _synchronise(scratch)
+            _sync_names(scratch)
             scratch.rename(folder)
-            _synchronise(folder.parent)
+            _sync_names(folder.parent)
         except OSError:
             if not exists(folder):
                 raise
@@ -69,7 +67,7 @@ def set_aside(folder: Path) -> Path:
     aside = folder.with_name(f"{folder.name}-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
     with _explained(folder):
         folder.rename(aside)
-        _synchronise(folder.parent)
+        _sync_names(folder.parent)
     return aside
 
 
@@ -77,17 +75,17 @@ def set_aside(folder: Path) -> Path:
 def transaction(
     folder: Path, *, write: bool, wait: float
 ) -> Iterator[tuple[sqlite3.Connection, Key]]:
-    """All or nothing; a writing one is alone among all processes, and on disk when it ends."""
+    """All or nothing. While one writes, other processes wait; it is on disk when it ends."""
     if not exists(folder):
         raise NoLedgerError(f"there is no ledger in {folder}: nothing has been counted there yet")
     file = folder / DATABASE
     with _explained(folder, wait):
-        for each in (folder, file, folder / KEY):
-            _require_private(each)
+        for path in (folder, file, folder / KEY):
+            _require_private(path)
         before = file.stat()
         with _connected(file, wait) as connection:
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-            _recognise(connection, folder)
+            _check_layout(connection, folder)
             key = Key((folder / KEY).read_bytes())
             if not os.path.samestat(before, file.stat()):
                 raise LedgerError(
@@ -108,7 +106,7 @@ def _connected(file: Path, wait: float) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def _recognise(connection: sqlite3.Connection, folder: Path) -> None:
+def _check_layout(connection: sqlite3.Connection, folder: Path) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION:
@@ -135,7 +133,7 @@ def _write_private(file: Path, content: bytes) -> None:
         os.fsync(opened.fileno())
 
 
-def _synchronise(folder: Path) -> None:
+def _sync_names(folder: Path) -> None:
     """Put the names in a folder on disk, where the system lets folders be opened."""
     with suppress(PermissionError):
         descriptor = os.open(folder, os.O_RDONLY)
@@ -147,7 +145,7 @@ def _synchronise(folder: Path) -> None:
 
 @contextmanager
 def _explained(folder: Path, wait: float = 0.0) -> Iterator[None]:
-    """Turn what the system and SQLite say into what a person can do."""
+    """Turn errors of the system and of SQLite into ones that say what to do."""
     try:
         yield
     except OSError as error:

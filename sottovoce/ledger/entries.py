@@ -1,4 +1,4 @@
-"""What goes into the ledger and what comes out of it, as data."""
+"""What goes into the ledger and what comes out of it, as data and in words; and its errors."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import hashlib
 import json
 import math
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sottovoce.errors import UsageError
+from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.guarantees import Guarantee, Notion
 
 if TYPE_CHECKING:
@@ -123,23 +124,25 @@ class Entry:
 
 
 def request_key(obfuscator: Obfuscator) -> str:
-    """What must be equal, besides the text, for remembered variants to be the answer again.
+    """A key of all that, besides the text, decides whether remembered variants may be sent again.
 
-    Mechanism, space and output vocabulary or pool, number of variants, release and pipeline. It
-    may hold words of the keep list: the ledger stores its keyed hash only.
+    Mechanism and what it works on (space and output vocabulary, or pool), number of variants,
+    release and pipeline. It may hold words of the keep list: the ledger stores its keyed hash only.
     """
-    space = getattr(obfuscator.mechanism, "space", None)
-    pipeline = obfuscator.pipeline
+    mechanism, pipeline = obfuscator.mechanism, obfuscator.pipeline
+    space, pool = getattr(mechanism, "space", None), getattr(mechanism, "pool", None)
     parts = {
-        "mechanism": obfuscator.mechanism.spec,
+        "mechanism": mechanism.spec,
         "space": None if space is None else space.sha256,
         "output": None if space is None else hashlib.sha256(space.output.ids.tobytes()).hexdigest(),
         "n": obfuscator.n,
         "release": obfuscator.release,
         "pipeline": {**asdict(pipeline), "keep": sorted(pipeline.keep)},
     }
-    if (pool := getattr(obfuscator.mechanism, "pool", None)) is not None:
+    if pool is not None:
         parts["pool"] = pool.sha256
+    if not set(mechanism.resources()) <= {"space", "pool"}:
+        parts["made_with"] = mechanism.made_with
     return json.dumps(parts, sort_keys=True)
 
 
@@ -256,3 +259,85 @@ class Spent:
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return asdict(self)
+
+
+# What was spent, in words.
+
+
+def in_words(spent: Spent, *, nearest: float | None = None, random: float | None = None) -> str:
+    """What was spent, as a sentence.
+
+    ``nearest`` and ``random`` are typical distances, in the metric of the promise, from a word to
+    its nearest neighbour and to a random word; for the default space and Euclidean distance they
+    are 4.8 and 9.0.
+    """
+    return f"{_bound(spent, nearest, random)}{_clear(spent.in_clear)}."
+
+
+def _bound(spent: Spent, nearest: float | None, random: float | None) -> str:
+    if spent.nats is None:
+        return "Nothing bounds what these releases say"
+    at_most = f"At most {spent.nats:g} nats {spent.unit}"
+    if spent.notion != "metric":
+        return f"{at_most} ({_odds(spent.nats)})"
+    alternatives = {"its nearest neighbour": nearest, "a random word": random}
+    typical = [
+        f"{spent.nats * distance:.0f} between a word and {other} ({_odds(spent.nats * distance)})"
+        for other, distance in alternatives.items()
+        if distance is not None
+    ]
+    return f"{at_most}: {', '.join(typical)}" if typical else at_most
+
+
+def _odds(nats: float) -> str:
+    """How far that many nats can move an observer's odds between two words."""
+    powers = nats / math.log(10)
+    factor = f"{math.exp(nats):.2g}" if powers < 4 else f"10^{powers:.0f}"
+    return f"odds change by a factor of {factor} at most"
+
+
+def _clear(count: int) -> str:
+    if not count:
+        return ""
+    words = "1 word was" if count == 1 else f"{count} words were"
+    return f"; {words} sent in clear, which no number of nats covers"
+
+
+# What can go wrong. After any of these errors nothing may be sent.
+
+
+class LedgerError(SottovoceError):
+    """The release could not be counted, so it must not happen."""
+
+
+class NoLedgerError(LedgerError):
+    """There is no ledger yet, and the caller did not ask to make one."""
+
+
+class DamagedLedgerError(LedgerError):
+    """The ledger failed its integrity check. It is never replaced automatically."""
+
+    def __init__(self, folder: Path, problem: str) -> None:
+        super().__init__(
+            f"the ledger in {folder} is damaged ({problem}), so nothing may be released. Restore "
+            "the folder from a backup, or set it aside and start anew with 'sottovoce ledger "
+            "reset', which forgets what was spent"
+        )
+
+
+class BudgetError(SottovoceError):
+    """The release would cost more than is left.
+
+    ``cost`` is None where nothing bounds it; then ``spent`` and ``left`` are None too.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        cost: float | None = None,
+        spent: float | None = None,
+        left: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.cost, self.spent, self.left = cost, spent, left

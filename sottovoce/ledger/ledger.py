@@ -11,8 +11,16 @@ from pathlib import Path
 from sottovoce.errors import UsageError
 from sottovoce.ledger import database
 from sottovoce.ledger.book import Book, left
-from sottovoce.ledger.entries import Budget, Entry, Promise, Receipt, Record, Spent, unit
-from sottovoce.ledger.errors import BudgetError
+from sottovoce.ledger.entries import (
+    Budget,
+    BudgetError,
+    Entry,
+    Promise,
+    Receipt,
+    Record,
+    Spent,
+    unit,
+)
 from sottovoce.paths import ledger_folder
 
 WAIT = 5.0
@@ -25,8 +33,8 @@ ROUNDING = 1e-9
 class Ledger:
     """What has been released, what it cost, what is left, in a folder private to the user.
 
-    Every call is one transaction, complete and on disk when it returns, alone among all processes
-    if it writes. Whatever fails raises, and then nothing may be sent.
+    Every call is one transaction, on disk when it returns; while one writes, other processes wait.
+    Whatever fails raises, and then nothing may be sent.
     """
 
     folder: Path
@@ -54,9 +62,9 @@ class Ledger:
         those, and this release costs nothing.
         """
         with self._book(write=True) as book:
-            if remember is not None and (known := book.remembered(entry.text, remember)):
-                again = book.append_again(known.record, entry.destination)
-                return _receipt(again, known.variants, book.budget)
+            if remember is not None and (earlier := book.remembered(entry.text, remember)):
+                again = book.append_again(earlier.record, entry.destination)
+                return _receipt(again, earlier.variants, book.budget)
             _refuse_overspending(entry, book)
             record = book.append(entry)
             if remember is not None:
@@ -69,11 +77,11 @@ class Ledger:
         ``remember`` is what they were charged with.
         """
         with self._book(write=True) as book:
-            known = book.remembered(text, remember)
-            if known is None:
+            earlier = book.remembered(text, remember)
+            if earlier is None:
                 return None
-            again = book.append_again(known.record, destination)
-            return _receipt(again, known.variants, book.budget)
+            again = book.append_again(earlier.record, destination)
+            return _receipt(again, earlier.variants, book.budget)
 
     # Looking
 
@@ -86,8 +94,8 @@ class Ledger:
         """The most that one more release of a text may cost; infinite without a budget."""
         with self._book() as book:
             limits = (book.budget.per_text, book.budget.total)
-            lefts = map(left, limits, book.totals(text, str(promise)))
-            return min((each for each in lefts if each is not None), default=math.inf)
+            remaining = map(left, limits, book.totals(text, str(promise)))
+            return min((nats for nats in remaining if nats is not None), default=math.inf)
 
     def entries(self, limit: int = 20, *, text: str | None = None) -> list[Record]:
         """The latest records, newest first."""
@@ -110,18 +118,18 @@ class Ledger:
 
     def set_budget(self, per_text: float | None, total: float | None) -> None:
         """Limit what may be spent under each promise, in nats per unit; None for no limit."""
-        wanted = Budget(per_text, total)
+        budget = Budget(per_text, total)
         with self._book(write=True) as book:
-            book.set_budget(wanted)
+            book.set_budget(budget)
 
     def reset(self) -> None:
-        """Forget what was spent and remembered, which does not unsay it; the budgets stay."""
+        """Forget what was spent and remembered. What was released stays released; budgets stay."""
         with self._book(write=True) as book:
             book.forget()
 
     @staticmethod
     def set_aside(folder: Path | None = None) -> Path:
-        """Rename a damaged ledger, so that the next ``open`` makes a new one; where it is now."""
+        """Rename a damaged ledger, so that the next ``open`` makes a new one; give its new path."""
         return database.set_aside(ledger_folder() if folder is None else Path(folder))
 
     @contextmanager

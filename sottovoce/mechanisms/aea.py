@@ -24,9 +24,8 @@ from sottovoce.mechanisms.base import Rewriting, TextMechanism, parameter, requi
 from sottovoce.mechanisms.registry import register
 from sottovoce.text import PreparedText, TextPipeline
 from sottovoce.text.comparing import comparable, folded_text
-from sottovoce.text.protection import NOUNS_AND_ADJECTIVES
-from sottovoce.text.stems import stems, words
-from sottovoce.text.tags import tagged
+from sottovoce.text.protection import NOUNS_AND_ADJECTIVES, tagged
+from sottovoce.text.words import stems, words
 from sottovoce.types import UNKNOWN, IntArray
 
 CAVEATS = (
@@ -53,9 +52,9 @@ class Choices(NamedTuple):
     substitutes: tuple[str, ...]
     similarities: tuple[float, ...]
 
-    def without(self, others: set[str]) -> Choices:
-        """Those without any of these words, where there are such."""
-        kept = [others.isdisjoint((*words(s), *stems(words(s)))) for s in self.substitutes]
+    def without(self, forms: set[str]) -> Choices:
+        """The substitutes that hold none of these forms of words; all if each holds one."""
+        kept = [forms.isdisjoint((*words(s), *stems(words(s)))) for s in self.substitutes]
         if not any(kept):
             return self
         return Choices(
@@ -133,24 +132,25 @@ class AEA(TextMechanism):
         tokens = tagged(prepared.text, tagger)
         starts = [token.start for token in tokens]
         protected = {lexicon.words[slot] for slot in prepared.slots.tolist()}
-        own = {form for word in protected for form in _forms(self.wordnet, word)}
-        found = []
+        protected_forms = {form for word in protected for form in _forms(self.wordnet, word)}
+        choices_at_slots = []
         for slot, (start, _) in zip(prepared.slots.tolist(), prepared.spans.tolist(), strict=True):
             word = lexicon.words[slot]
             pos = _POS.get(tokens[bisect_right(starts, start) - 1].tag[:2])
-            chosen = _choices(self.wordnet, word, pos, self.level, self.senses)
-            if not chosen.substitutes:
-                chosen = _choices(self.wordnet, word, None, self.level, self.senses)
-            found.append(chosen.without(own))
-        return found
+            choices = _choices(self.wordnet, word, pos, self.level, self.senses)
+            if not choices.substitutes:
+                choices = _choices(self.wordnet, word, None, self.level, self.senses)
+            choices_at_slots.append(choices.without(protected_forms))
+        return choices_at_slots
 
     def _most_similar(
         self, prepared: PreparedText, choices: list[Choices], n: int, rng: Generator
     ) -> list[str]:
-        sizes = [len(each.substitutes) for each in choices]
+        """Variants made of the best combinations, one block of combinations after the other."""
+        sizes = [len(slot.substitutes) for slot in choices]
         similarities = np.zeros((len(choices), max(sizes)))
-        for row, each in zip(similarities, choices, strict=True):
-            row[: len(each.similarities)] = each.similarities
+        for row, slot in zip(similarities, choices, strict=True):
+            row[: len(slot.similarities)] = slot.similarities
         slots = np.arange(len(choices))
         original = folded_text(prepared.text)
         best: list[tuple[float, str, str]] = []
@@ -158,12 +158,13 @@ class AEA(TextMechanism):
             # Rounded, so that the order of summation decides no tie.
             means = similarities[slots, picks].mean(axis=1).round(9)
             least = -best[-1][0] if best and len(best) == n else 0.0
-            chosen = np.flatnonzero((means <= self.threshold) & (means >= least))
+            eligible = np.flatnonzero((means <= self.threshold) & (means >= least))
             texts = prepared.render_many(
-                [each.substitutes[pick] for each, pick in zip(choices, row, strict=True)]
-                for row in picks[chosen].tolist()
+                [slot.substitutes[pick] for slot, pick in zip(choices, row, strict=True)]
+                for row in picks[eligible].tolist()
             )
-            best += zip((-means[chosen]).tolist(), texts, map(folded_text, texts), strict=True)
+            best += zip((-means[eligible]).tolist(), texts, map(folded_text, texts), strict=True)
+            # The best n that differ from each other and from the text itself.
             distinct: dict[str, tuple[float, str, str]] = {}
             for candidate in sorted(best):
                 distinct.setdefault(candidate[2], candidate)
@@ -215,11 +216,11 @@ def combinations(sizes: Sequence[int], cap: int, rng: Generator) -> Iterator[Int
 def _choices(wordnet: WordNet, word: str, pos: Pos | None, level: int, which: str) -> Choices:
     """A word's substitutes with their similarities: the greatest over all pairs of senses."""
     substitutes = _substitutes(wordnet, word, pos, level, which)
-    own = _senses(wordnet, word, pos, which)
+    word_senses = _senses(wordnet, word, pos, which)
     similarity = cache(wordnet.wu_palmer)
 
     def greatest(substitute: str) -> float:
-        pairs = [(a, b) for a in own for b in wordnet.senses(substitute, a.pos)]
+        pairs = [(a, b) for a in word_senses for b in wordnet.senses(substitute, a.pos)]
         if any(a is b and similarity(a, b) == 1 for a, b in pairs):
             return 1.0
         return max((similarity(a, b) for a, b in pairs), default=0.0)
@@ -232,27 +233,27 @@ def _substitutes(
     wordnet: WordNet, word: str, pos: Pos | None, level: int, which: str
 ) -> tuple[str, ...]:
     """Synonyms, hypernyms and holonyms of a word that hold no form of the word itself."""
-    own = _forms(wordnet, word)
-    found: dict[str, str] = {}
+    forms = _forms(wordnet, word)
+    substitutes: dict[str, str] = {}
     for sense in _senses(wordnet, word, pos, which):
         for related in (sense, *_hypernyms(sense, level), *sense.holonyms()):
             for lemma in related.lemmas:
-                if not _holds(lemma, own):
-                    found.setdefault(comparable(lemma), lemma)
-    return tuple(found.values())
+                if not _holds(lemma, forms):
+                    substitutes.setdefault(comparable(lemma), lemma)
+    return tuple(substitutes.values())
 
 
 @lru_cache(_REMEMBERED_WORDS)
 def _forms(wordnet: WordNet, word: str) -> list[str]:
     """A word, its base forms, and the stems of all these."""
-    forms = {_joined(form) for each in _POS.values() for form in wordnet.forms(word.lower(), each)}
+    forms = {_joined(form) for pos in _POS.values() for form in wordnet.forms(word.lower(), pos)}
     return [*forms, *stems(list(forms))]
 
 
-def _holds(lemma: str, own: list[str]) -> bool:
-    """Whether a form of the word stands in the lemma, even inside of another word if not short."""
+def _holds(lemma: str, forms: list[str]) -> bool:
+    """Whether a form stands in the lemma: short ones as a word, others also inside a word."""
     joined, parts = _joined(lemma), words(lemma)
-    return any(form in (joined if len(form) > 2 else parts) for form in own)
+    return any(form in (joined if len(form) > 2 else parts) for form in forms)
 
 
 def _joined(term: str) -> str:
@@ -268,5 +269,5 @@ def _senses(wordnet: WordNet, word: str, pos: Pos | None, which: str) -> tuple[S
 def _hypernyms(sense: Sense, level: int) -> Iterator[Sense]:
     nearest: dict[Sense, None] = {sense: None}
     for _ in range(level):
-        nearest = dict.fromkeys(above for each in nearest for above in each.hypernyms())
+        nearest = dict.fromkeys(above for below in nearest for above in below.hypernyms())
         yield from nearest

@@ -16,6 +16,7 @@ from sottovoce.errors import UsageError
 from sottovoce.guarantees import Guarantee
 from sottovoce.pools import Pool
 from sottovoce.randomness import Draws, Randomness, Streams
+from sottovoce.spaces.distances import Distances
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import Counts
 from sottovoce.types import Float64Array, IntArray
@@ -65,7 +66,7 @@ class Mechanism(ABC):
 
     @property
     def published(self) -> Guarantee | None:
-        """What paper or code claim of it, where that is more than ``guarantee`` states."""
+        """What the paper or published code claims, where that is more than ``guarantee`` states."""
         return None
 
     @property
@@ -80,7 +81,7 @@ class Mechanism(ABC):
 
     @property
     def made_with(self) -> str | None:
-        """A hash of what it works on: who attacks its releases needs the same."""
+        """A hash of what it works on; an attack on its releases needs the same."""
         return None
 
     @property
@@ -166,7 +167,11 @@ class Mechanism(ABC):
         return self.spec, *(getattr(self, name) for name in self.resources())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), tuple(getattr(self, f.name) for f in fields(self))
+        return _rebuilt, (type(self), {f.name: getattr(self, f.name) for f in fields(self)})
+
+
+def _rebuilt(kind: type[Mechanism], arguments: dict[str, Any]) -> Mechanism:
+    return kind(**arguments)
 
 
 def public_name(parameter: Field[Any]) -> str:
@@ -203,12 +208,22 @@ class WordMechanism(Mechanism):
         return f"mechanism({self.spec!r}, space={self.space.name!r})"
 
     def _identity(self) -> tuple[Any, ...]:
-        return self.spec, self.space.sha256, self.space.output.ids.tobytes()
+        output = self.space.output.ids.tobytes()
+        return self.spec, self.space.sha256, output, *self.further_resources()
+
+    def further_resources(self) -> tuple[Any, ...]:
+        """What it works on besides the space."""
+        return tuple(getattr(self, name) for name in self.resources() if name != "space")
 
     @property
     def metric_space(self) -> tuple[str, str]:
         """The word space."""
         return self.space.name, self.space.sha256
+
+    @property
+    def epsilon_matters(self) -> bool:
+        """Whether epsilon decides anything; where it does not, there is no guarantee."""
+        return True
 
     @cached_property
     def made_with(self) -> str:
@@ -223,14 +238,14 @@ class WordMechanism(Mechanism):
 
     def sample(self, ids: IntArray, n: int, rng: Generator) -> IntArray:
         """``n`` independent substitutes for each id, (n, len(ids))."""
-        wanted = self.checked(ids)
+        words = self.checked(ids)
         require(n >= 0, f"the number of variants cannot be negative, got {n}")
-        flat = np.empty(n * len(wanted), dtype=np.int64)
+        flat = np.empty(n * len(words), dtype=np.int64)
         for start in range(0, len(flat), ROWS_AT_A_TIME):
             end = min(start + ROWS_AT_A_TIME, len(flat))
-            inputs = wanted[np.arange(start, end) % len(wanted)]
+            inputs = words[np.arange(start, end) % len(words)]
             flat[start:end] = self.draw(inputs, Draws([(rng, end - start)]))
-        return flat.reshape(n, len(wanted))
+        return flat.reshape(n, len(words))
 
     def log_probabilities(self, ids: IntArray) -> Float64Array | None:
         """Exact log-probabilities (len(ids), space.size) of each output, where there is a law."""
@@ -241,25 +256,23 @@ class WordMechanism(Mechanism):
         """Whether there are ``log_probabilities``."""
         return self.log_probabilities(np.zeros(1, dtype=np.int64)) is not None
 
-    def distances(self, words: IntArray, others: IntArray) -> Float64Array:
-        """How far words are from others, one by one, in the metric of the guarantee."""
-        from sottovoce.spaces.distances import Distances
-
-        return Distances(self.space, self.space.output.ids).pairs(words, others)
+    def distances(self, words: IntArray, partners: IntArray) -> Float64Array:
+        """How far each word is from its partner, in the metric of the guarantee."""
+        return Distances(self.space, self.space.output.ids).pairs(words, partners)
 
     def checked(self, ids: IntArray) -> IntArray:
         """The ids as an int64 array, each of them in the space."""
-        wanted = np.asarray(ids)
+        words = np.asarray(ids)
         require(
-            wanted.ndim == 1 and (wanted.dtype.kind in "iu" or not wanted.size),
+            words.ndim == 1 and (words.dtype.kind in "iu" or not words.size),
             "word ids must be a one-dimensional array of whole numbers",
         )
         require(
-            not wanted.size or (wanted.min() >= 0 and wanted.max() < self.space.size),
+            not words.size or (words.min() >= 0 and words.max() < self.space.size),
             "a word id is not in the space: resolve words with WordSpace.ids and treat unknown "
             "words (-1) by a policy first",
         )
-        return wanted.astype(np.int64)
+        return words.astype(np.int64)
 
 
 @dataclass(frozen=True, repr=False)
@@ -335,7 +348,7 @@ def require(condition: bool | np.bool_, message: str) -> None:
 
 
 def require_enough(n: int, available: int, things: str, where: str) -> None:
-    """Refuse to read more different things off one point than there are."""
+    """Refuse ``n`` different things read off one point where fewer are available."""
     require(
         n <= available,
         f"release 'once' reads {n} different {things} off one point, but the {where} has "
@@ -344,7 +357,7 @@ def require_enough(n: int, available: int, things: str, where: str) -> None:
 
 
 def require_positive(epsilon: float) -> None:
-    """Refuse a budget that is none."""
+    """Refuse an epsilon that is not a positive number."""
     require(
         np.isfinite(epsilon) and epsilon > 0, f"epsilon must be a positive number, got {epsilon}"
     )

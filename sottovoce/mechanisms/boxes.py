@@ -31,14 +31,14 @@ class BoxMechanism(SamplingMechanism):
 
     def log_probabilities(self, ids: IntArray) -> Float64Array:
         """Exact log-probabilities of every word of the space, (len(ids), space.size)."""
-        wanted = self.checked(ids)
-        out = np.full((len(wanted), self.space.size), -np.inf)
-        for row, (box, law) in zip(out, self.laws(wanted), strict=True):
+        words = self.checked(ids)
+        out = np.full((len(words), self.space.size), -np.inf)
+        for row, (box, law) in zip(out, self.laws(words), strict=True):
             row[box] = law
         return out
 
 
-def normalised(scores: Float64Array) -> Float64Array:
+def normalized(scores: Float64Array) -> Float64Array:
     """Log-probabilities proportional to exp(scores), along the last axis."""
     scores = scores - scores.max(axis=-1, keepdims=True)
     return np.asarray(scores - np.log(np.exp(scores).sum(axis=-1, keepdims=True)))

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from sottovoce.guarantees import Guarantee
-from sottovoce.mechanisms.noise import NOISE_CAVEATS, NoiseMechanism, spherical_noise
+from sottovoce.mechanisms.noise import NOISE_CAVEATS, NoiseMechanism, SphericalNoise
 from sottovoce.mechanisms.registry import register
 from sottovoce.randomness import Draws
 from sottovoce.types import Float64Array
@@ -26,13 +24,18 @@ class CMP(NoiseMechanism):
         "Calibrated Multivariate Perturbations, WSDM 2020"
     )
 
+    @property
+    def noise_law(self) -> SphericalNoise:
+        """The noise in the dimension of the space."""
+        return SphericalNoise(self.space.dimension, self.epsilon)
+
     def noise(self, draws: Draws) -> Float64Array:
         """Noise with the same scale in every direction."""
-        return spherical_noise(draws, self.space.dimension, self.epsilon)
+        return self.noise_law.noise(draws)
 
     def log_density(self, noise: Float64Array) -> Float64Array:
         """-epsilon |x|."""
-        return np.asarray(-self.epsilon * np.sqrt((noise * noise).sum(axis=-1)))
+        return self.noise_law.log_density(noise)
 
     @property
     def noise_guarantee(self) -> Guarantee:

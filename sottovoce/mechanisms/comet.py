@@ -7,24 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, cast
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.random import Generator
 
+from sottovoce.arrays import row_norms
 from sottovoce.errors import SottovoceError
 from sottovoce.guarantees import MANY_RELEASES, Guarantee
 from sottovoce.mechanisms.base import ROWS_AT_A_TIME, PoolMechanism, parameter, require
-from sottovoce.mechanisms.cmp import CMP
-from sottovoce.mechanisms.mahalanobis import Mahalanobis
-from sottovoce.mechanisms.noise import NoiseMechanism
+from sottovoce.mechanisms.mahalanobis import PER_EUCLIDEAN_DISTANCE, MahalanobisNoise
+from sottovoce.mechanisms.noise import NoiseLaw, SphericalNoise
 from sottovoce.mechanisms.registry import register
 from sottovoce.randomness import Draws, Streams
-from sottovoce.spaces.scan import row_norms
 from sottovoce.types import Float32Array, Float64Array, IntArray
-
-if TYPE_CHECKING:
-    from sottovoce.spaces.space import WordSpace
 
 PAPER = (
     "De Faveri, Faggioli, Ferro: DP-COMET: A Differential Privacy Contextual Obfuscation MEchanism "
@@ -42,7 +38,7 @@ SHARED = (
     "compat draws one noise vector for all texts of a batch, as the published code does: equal "
     "texts come out equal, and together the texts tell how they differ from each other"
 )
-RENORMALISED = (
+RENORMALIZED = (
     "compat re-normalises the noise to Euclidean length, as the published code does: the log-ratio "
     "does not vanish as two texts come closer, so no metric guarantee holds for one text either"
 )
@@ -79,21 +75,16 @@ class Comet(PoolMechanism):
 
     @property
     @abstractmethod
-    def law(self) -> NoiseMechanism:
-        """The word mechanism that draws this noise."""
-
-    @property
-    def _as_space(self) -> WordSpace:
-        # All that noise takes from a word space, a dimension and a covariance, a pool has too.
-        return cast("WordSpace", self.pool)
+    def noise_law(self) -> NoiseLaw:
+        """The noise that a word mechanism with the true budget would add."""
 
     def noise(self, draws: Draws) -> Float64Array:
         """One noise vector for each row of ``draws``; the mean radius is sqrt(d) / epsilon."""
-        return self.law.noise(draws)
+        return self.noise_law.noise(draws)
 
     def log_density(self, noise: Float64Array) -> Float64Array:
         """The log-density of noise vectors, up to a constant."""
-        return self.law.log_density(noise)
+        return self.noise_law.log_density(noise)
 
     def encode(self, texts: Sequence[str]) -> Float32Array:
         """The vectors of texts, none longer than 1: the bound between any two texts needs it."""
@@ -114,13 +105,13 @@ class Comet(PoolMechanism):
         out = np.empty((len(texts), n), dtype=np.int64)
         step = max(1, ROWS_AT_A_TIME // n)
         for start in range(0, len(texts), step):
-            some = vectors[start : start + step]
+            block = vectors[start : start + step]
             noise = shared
             if noise is None:
-                numbers = range(first + start, first + start + len(some))
-                noise = self._noise(_draws(streams, numbers, points), len(some))
-            found = self.pool.best(self.perturb(some, noise), strings)
-            out[start : start + step] = found.reshape(len(some), n)
+                numbers = range(first + start, first + start + len(block))
+                noise = self._noise(_draws(streams, numbers, points), len(block))
+            places = self.pool.best(self.perturb(block, noise), strings)
+            out[start : start + step] = places.reshape(len(block), n)
         return out
 
     def sample(self, texts: Sequence[str], n: int, rng: Generator) -> IntArray:
@@ -131,10 +122,10 @@ class Comet(PoolMechanism):
         step = max(1, ROWS_AT_A_TIME // max(1, len(vectors)))
         for start in range(0, n if len(vectors) else 0, step):
             count = min(step, n - start)
-            several = 1 if self.shares_noise else len(vectors)
-            noise = self._noise(Draws([(rng, several * count)]), several)
-            found = self.pool.best(self.perturb(vectors, noise), 1)
-            out[start : start + count] = found.reshape(len(vectors), count).T
+            noisy_texts = 1 if self.shares_noise else len(vectors)
+            noise = self._noise(Draws([(rng, noisy_texts * count)]), noisy_texts)
+            places = self.pool.best(self.perturb(vectors, noise), 1)
+            out[start : start + count] = places.reshape(len(vectors), count).T
         return out
 
     def perturb(self, vectors: Float32Array, noise: Float64Array) -> Float32Array:
@@ -163,8 +154,8 @@ class Comet(PoolMechanism):
         return Guarantee("local", self.epsilon, scope="text")
 
     @abstractmethod
-    def distances(self, texts: Sequence[str], others: Sequence[str]) -> Float64Array:
-        """How far texts are from others, one by one, in the metric of the guarantee."""
+    def distances(self, texts: Sequence[str], partners: Sequence[str]) -> Float64Array:
+        """How far each text is from its partner, in the metric of the guarantee."""
 
     @property
     @abstractmethod
@@ -172,7 +163,7 @@ class Comet(PoolMechanism):
 
     @property
     def _encoder(self) -> str:
-        """The encoder's name without folders, which are nobody's business."""
+        """The encoder's name without folders, which could name somebody."""
         return Path(self.pool.encoder.name).name
 
     @property
@@ -205,10 +196,10 @@ class CometCMP(Comet):
         "adds spherical noise to a text's sentence vector, releases a string of a public pool"
     )
 
-    @cached_property
-    def law(self) -> CMP:
+    @property
+    def noise_law(self) -> SphericalNoise:
         """That of ``cmp`` with the true budget."""
-        return CMP(self._as_space, self.budget)
+        return SphericalNoise(self.pool.dimension, self.budget)
 
     @property
     def metric_space(self) -> tuple[str, str]:
@@ -219,9 +210,9 @@ class CometCMP(Comet):
     def _metric(self) -> str:
         return f"euclidean({self._encoder})"
 
-    def distances(self, texts: Sequence[str], others: Sequence[str]) -> Float64Array:
-        """|t - t'|, one by one."""
-        return row_norms(self.encode(texts).astype(np.float64) - self.encode(others))
+    def distances(self, texts: Sequence[str], partners: Sequence[str]) -> Float64Array:
+        """|t - t'| of each text and its partner."""
+        return row_norms(self.encode(texts).astype(np.float64) - self.encode(partners))
 
     @property
     def _caveats(self) -> tuple[str, ...]:
@@ -250,12 +241,10 @@ class CometMahalanobis(Comet):
         require(0 <= self.lambda_ <= 1, f"lambda must be between 0 and 1, got {self.lambda_}")
 
     @cached_property
-    def law(self) -> Mahalanobis:
-        """That of ``mahalanobis`` with the true budget, re-normalised for compat."""
-        renormalised: Literal["none", "pypantera"] = (
-            "none" if self.compat == "none" else "pypantera"
-        )
-        return Mahalanobis(self._as_space, self.budget, self.lambda_, renormalised)
+    def noise_law(self) -> MahalanobisNoise:
+        """That of ``mahalanobis`` with the true budget, re-normalized for compat."""
+        renormalized = self.compat != "none"
+        return MahalanobisNoise(self.pool.covariance, self.budget, self.lambda_, renormalized)
 
     @property
     def metric_space(self) -> tuple[str, str]:
@@ -266,9 +255,9 @@ class CometMahalanobis(Comet):
     def _metric(self) -> str:
         return f"mahalanobis({self._encoder}, lambda={self.lambda_:g})"
 
-    def distances(self, texts: Sequence[str], others: Sequence[str]) -> Float64Array:
-        """|t - t'|_M, one by one."""
-        return self.law.norms(self.encode(texts).astype(np.float64) - self.encode(others))
+    def distances(self, texts: Sequence[str], partners: Sequence[str]) -> Float64Array:
+        """|t - t'|_M of each text and its partner."""
+        return self.noise_law.norms(self.encode(texts).astype(np.float64) - self.encode(partners))
 
     @property
     def _caveats(self) -> tuple[str, ...]:
@@ -276,12 +265,14 @@ class CometMahalanobis(Comet):
 
     @property
     def _broken(self) -> tuple[str, ...]:
-        return (RENORMALISED, *super()._broken)
+        return (RENORMALIZED, *super()._broken)
 
     def facts(self) -> dict[str, float]:
         """The bound per unit of Euclidean distance, and for every two texts, on this pool."""
-        facts = self.law.facts()
-        return {**facts, ANY_TWO: 2 * max(facts.values())} if facts else {}
+        if self.compat != "none":
+            return {}
+        bound = self.noise_law.euclidean_epsilon
+        return {PER_EUCLIDEAN_DISTANCE: bound, ANY_TWO: 2 * bound}
 
 
 def _draws(streams: Streams, texts: Sequence[int], variants: int) -> Draws:

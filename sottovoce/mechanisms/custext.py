@@ -11,14 +11,18 @@ import numpy as np
 
 from sottovoce.guarantees import FIXED_LENGTH, MANY_RELEASES, WORD_BY_WORD, Guarantee
 from sottovoce.mechanisms.base import EPSILON_HELP, parameter, require
-from sottovoce.mechanisms.boxes import BoxMechanism, normalised
+from sottovoce.mechanisms.boxes import BoxMechanism, normalized
 from sottovoce.mechanisms.registry import register
-from sottovoce.spaces.distances import Distances
-from sottovoce.spaces.groups import disjoint_groups, smallest
+from sottovoce.spaces.distances import Distances, Measure, smallest
+from sottovoce.spaces.space import WordSpace
 from sottovoce.threads import parallel_map
 from sottovoce.types import Float64Array, IntArray
 
 WORDS_AT_A_TIME = 64
+SEEDS_AT_A_TIME = 64
+"""Words whose neighbours are looked up together, before they turn out to be needed."""
+SPARE_NEIGHBOURS = 8
+"""Neighbours looked up for each place of a group, since others may have taken some by then."""
 
 GROUP_IS_RELEASED = (
     "which group a word belongs to is released exactly, at any epsilon: whoever knows the groups "
@@ -87,8 +91,8 @@ class CusText(BoxMechanism):
     def _law(self, distances: Float64Array) -> Float64Array:
         spread = np.ptp(distances)
         if not spread > 0:
-            return normalised(np.zeros_like(distances))
-        return normalised(0.5 * self.epsilon * (distances.max() - distances) / spread)
+            return normalized(np.zeros_like(distances))
+        return normalized(0.5 * self.epsilon * (distances.max() - distances) / spread)
 
     @cached_property
     def _distances(self) -> Distances:
@@ -107,16 +111,17 @@ class CusText(BoxMechanism):
     def _places(self, words: IntArray, count: int) -> IntArray:
         """Where in the output vocabulary the nearest words are."""
         parts = np.split(words, range(WORDS_AT_A_TIME, len(words), WORDS_AT_A_TIME))
-        found = parallel_map(lambda some: smallest(self._distances.rows(some), count), parts)
-        return np.concatenate(found)
+        return np.concatenate(
+            parallel_map(lambda part: smallest(self._distances.rows(part), count), parts)
+        )
 
     @cached_property
     def _group_of(self) -> IntArray:
         """The group of each word of the output vocabulary."""
         output = self.space.output.ids
-        chosen = hashlib.blake2b(output.tobytes(), digest_size=8).hexdigest()
+        vocabulary = hashlib.blake2b(output.tobytes(), digest_size=8).hexdigest()
         return self.space.derived(
-            f"groups-{self.measure}-{self.k}-{chosen}",
+            f"groups-{self.measure}-{self.k}-{vocabulary}",
             len(output),
             lambda: disjoint_groups(self.space, output, self.k, self.measure),
         )
@@ -142,3 +147,40 @@ class CusText(BoxMechanism):
             caveats.append("one word of this space is alone in its group: it comes back as it is")
         caveats += [WORD_BY_WORD, FIXED_LENGTH, MANY_RELEASES]
         return Guarantee("group", self.epsilon, caveats=tuple(caveats))
+
+
+def disjoint_groups(space: WordSpace, words: IntArray, size: int, measure: Measure) -> IntArray:
+    """The number of each word's group (algorithm 1 of the paper).
+
+    In order, each word that has no group yet forms one with the ``size - 1`` nearest words that
+    have none; the last group takes what is left.
+    """
+    group = np.full(len(words), -1, dtype=np.int64)
+    free, number = np.arange(len(words)), 0
+    while len(free):
+        # The nearest free words of the next few free words, looked up together.
+        seeds, left = free[:SEEDS_AT_A_TIME], len(free)
+        count = min(left, SPARE_NEIGHBOURS * size)
+        near = free[_nearest_places(space, words[seeds], words[free], count, measure)]
+        for seed, candidates in zip(seeds, near, strict=True):
+            if group[seed] >= 0:
+                continue
+            group[seed] = number
+            companions = candidates[group[candidates] < 0][: size - 1]
+            if len(companions) < min(size, left) - 1:
+                group[seed] = -1  # Too many are taken: look again among the free ones.
+                break
+            group[companions] = number
+            left -= 1 + len(companions)
+            number += 1
+        free = free[group[free] < 0]
+    return group
+
+
+def _nearest_places(
+    space: WordSpace, words: IntArray, targets: IntArray, count: int, measure: Measure
+) -> IntArray:
+    """The places of the ``count`` targets nearest to each word, nearest first."""
+    distances = Distances(space, targets, measure)
+    halves = np.array_split(words, 2) if len(words) > 1 else [words]
+    return np.concatenate(parallel_map(lambda half: smallest(distances.rows(half), count), halves))

@@ -3,8 +3,8 @@
 The cost c grows with the Euclidean distance of w and y. A table holds the words near w with their
 weights, and room for all others as if they weighed as much as a word at the table's edge. A draw
 that falls into this room proposes any word, accepts it by what it really weighs, and otherwise
-starts again. That is exact, though neither normaliser nor far words are ever computed; a draw
-takes a bounded number of attempts on average.
+starts again. That is exact, although neither the normalizing constant nor the weights of far words
+are computed; a draw takes a bounded number of attempts on average.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ import numpy as np
 from sottovoce.mechanisms.sampling import SamplingMechanism
 from sottovoce.mechanisms.tables import REST, Table
 from sottovoce.randomness import Draws
-from sottovoce.spaces.distances import WORDS_AT_A_TIME, Distances
-from sottovoce.spaces.ranges import Ranges
+from sottovoce.spaces.distances import WORDS_AT_A_TIME, Distances, Ranges
 from sottovoce.threads import parallel_map
 from sottovoce.types import BoolArray, Float64Array, IntArray
 
@@ -28,7 +27,7 @@ NEAR = 2048
 SAMPLED = 512
 """Words by which the distance of the farthest of them is estimated."""
 SPARE = 1000.0
-"""A table ends earlier where the room for all others is this many times smaller than the table."""
+"""A table stops once the mass left for words outside it is below 1 / SPARE of the mass inside."""
 ATTEMPTS = 32
 """After so many attempts, the few words left are drawn from their full rows."""
 
@@ -61,11 +60,12 @@ class ExponentialMechanism(SamplingMechanism):
 
     def log_probabilities(self, ids: IntArray) -> Float64Array:
         """Exact log-probabilities of every word of the space, (len(ids), space.size)."""
-        wanted = self.checked(ids)
-        out = np.full((len(wanted), self.space.size), -np.inf)
-        for start in range(0, len(wanted), WORDS_AT_A_TIME):
-            words = wanted[start : start + WORDS_AT_A_TIME]
+        all_words = self.checked(ids)
+        out = np.full((len(all_words), self.space.size), -np.inf)
+        for start in range(0, len(all_words), WORDS_AT_A_TIME):
+            words = all_words[start : start + WORDS_AT_A_TIME]
             scores = self._scores(self._ranges.distances.rows(words))
+            # Log-softmax of each row.
             scores -= scores.max(axis=1, keepdims=True)
             scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
             out[start : start + len(words), self.released] = scores
@@ -85,8 +85,10 @@ class ExponentialMechanism(SamplingMechanism):
         ]
 
     def _table(self, places: IntArray, distances: Float64Array, reach: float) -> Table:
+        """The table of a word, from the released words within ``reach`` of it."""
         scores = self._scores(distances)
         cumulated = np.cumsum(np.exp(scores - scores.max()))
+        # Room for the words beyond, as if each released word weighed as much as one at the edge.
         room = 0.0
         if len(places) < len(self.released):
             edge = self._scores(np.array([reach]))[0]
@@ -101,6 +103,7 @@ class ExponentialMechanism(SamplingMechanism):
         count = len(self.released)
         if count <= NEAR:
             return np.full(len(words), np.inf), np.full(len(words), count)
+        # The distance of the NEAR-th nearest word, estimated from every step-th released word.
         step = count // SAMPLED
         sampled = Distances(self.space, self.released[::step]).rows(words)
         place = min(NEAR // step, sampled.shape[1] - 2)
@@ -108,6 +111,7 @@ class ExponentialMechanism(SamplingMechanism):
         # Between two words, or just beyond words that share one place, so that rounding never
         # decides which words are in.
         by_count = (ordered[:, place] + ordered[:, place + 1]) / 2 * (1 + 1e-9)
+        # The distance at which all words beyond would weigh 1 / SPARE of the nearest one.
         by_chance = self._nearest(words) + np.log(SPARE * count) * 2 / self.epsilon
         reaches = np.asarray(np.minimum(by_count, by_chance))
         return reaches, step * (sampled <= reaches[:, None]).sum(axis=1)
@@ -125,36 +129,40 @@ class ExponentialMechanism(SamplingMechanism):
         """One substitute for each id."""
         tables = self.tables
         drawn = np.full(len(ids), REST)
-        open_ = np.arange(len(ids))
+        pending = np.arange(len(ids))  # Rows without a substitute yet.
         for _ in range(ATTEMPTS):
-            some = draws.only(open_)
-            drawn[open_], reaches = tables.find(ids[open_], some.uniform(), self.build)
-            beyond = drawn[open_] == REST
-            open_, reaches = open_[beyond], reaches[beyond]
-            some = draws.only(open_)
-            proposed = self.released[some.below(len(self.released))]
-            accepted = self._accept(ids[open_], proposed, reaches, some.uniform())
-            drawn[open_[accepted]] = proposed[accepted]
-            open_ = open_[~accepted]
-            if not len(open_):
+            # From the table, or into the room beyond it.
+            row_draws = draws.only(pending)
+            drawn[pending], reaches = tables.find(ids[pending], row_draws.uniform(), self.build)
+            beyond = drawn[pending] == REST
+            pending, reaches = pending[beyond], reaches[beyond]
+            # In the room, propose any released word; accept it by its true weight.
+            row_draws = draws.only(pending)
+            proposed = self.released[row_draws.below(len(self.released))]
+            accepted = self._accept(ids[pending], proposed, reaches, row_draws.uniform())
+            drawn[pending[accepted]] = proposed[accepted]
+            # Who did not accept starts again.
+            pending = pending[~accepted]
+            if not len(pending):
                 return drawn
-        drawn[open_] = self._from_full_rows(ids[open_], draws.only(open_).uniform())
+        drawn[pending] = self._from_full_rows(ids[pending], draws.only(pending).uniform())
         return drawn
 
     def _accept(
         self, words: IntArray, proposed: IntArray, reaches: Float64Array, chances: Float64Array
     ) -> BoolArray:
-        """Whether each word takes what was proposed: by its weight relative to the edge's."""
+        """Whether each proposal is accepted: by its weight relative to that at the table's edge."""
         distances = self._ranges.distances.pairs(words, proposed)
         weights = np.exp(self._scores(distances) - self._scores(reaches))
         return np.asarray((distances > reaches) & (chances < weights))
 
     def _from_full_rows(self, words: IntArray, chances: Float64Array) -> IntArray:
+        """Draw by the inverse of the whole cumulated law."""
         drawn = np.empty(len(words), dtype=np.int64)
         for start in range(0, len(words), WORDS_AT_A_TIME):
-            some = slice(start, start + WORDS_AT_A_TIME)
-            law = ExponentialMechanism.log_probabilities(self, words[some])
+            rows = slice(start, start + WORDS_AT_A_TIME)
+            law = ExponentialMechanism.log_probabilities(self, words[rows])
             cumulated = np.cumsum(np.exp(law), axis=1)
-            beaten = cumulated <= chances[some, None] * cumulated[:, -1:]
-            drawn[some] = np.minimum(beaten.sum(axis=1), self.space.size - 1)
+            beaten = cumulated <= chances[rows, None] * cumulated[:, -1:]
+            drawn[rows] = np.minimum(beaten.sum(axis=1), self.space.size - 1)
         return drawn

@@ -22,8 +22,8 @@ from sottovoce.guarantees import Guarantee
 from sottovoce.language.wordnet import WordNet
 from sottovoce.mechanisms.base import Rewriting, TextMechanism, parameter, require, resource
 from sottovoce.mechanisms.registry import register
-from sottovoce.text import FUNCTION_WORDS, TextPipeline, tokenise
-from sottovoce.text.stems import content_words, stems, words
+from sottovoce.text import FUNCTION_WORDS, TextPipeline, tokenize
+from sottovoce.text.words import content_words, stems, words
 from sottovoce.types import Float64Array, IntArray
 
 DEPTH = 100
@@ -123,15 +123,15 @@ class FEA(TextMechanism):
 
     def _candidates(self, texts: Iterable[str], denied: DenyList) -> list[str]:
         spellings: dict[str, str] = {}
-        found: dict[frozenset[str], None] = {}
+        stem_sets: dict[frozenset[str], None] = {}
         for text in texts:
             terms = list(islice(allowed_terms(text, denied), WORDS_READ))
             stemmed = [stem or None for stem in stems([term or "" for term in terms])]
             for stem, term in zip(stemmed, terms, strict=True):
                 if stem and term:
                     spellings.setdefault(stem, term)
-            found.update(dict.fromkeys(self._sets(stemmed)))
-        return [" ".join(sorted(spellings[stem] for stem in chosen)) for chosen in found]
+            stem_sets.update(dict.fromkeys(self._sets(stemmed)))
+        return [" ".join(sorted(spellings[stem] for stem in stem_set)) for stem_set in stem_sets]
 
     def _sets(self, places: list[str | None]) -> Iterator[frozenset[str]]:
         """All sets of stems within a window, each by its leftmost place."""
@@ -139,10 +139,10 @@ class FEA(TextMechanism):
             if first is None:
                 continue
             following = places[place + 1 : place + self.window]
-            others = list(dict.fromkeys(stem for stem in following if stem not in (None, first)))
+            partners = list(dict.fromkeys(stem for stem in following if stem not in (None, first)))
             for size in range(self.terms):
-                for chosen in combinations(others, size):
-                    yield frozenset((first, *chosen))
+                for rest in combinations(partners, size):
+                    yield frozenset((first, *rest))
 
 
 class DenyList:
@@ -152,25 +152,25 @@ class DenyList:
     """
 
     def __init__(self, text: str, wordnet: WordNet) -> None:
-        own = _spellings(text)
+        text_words = _spellings(text)
         near = {
             lemma
-            for word in own - FUNCTION_WORDS
+            for word in text_words - FUNCTION_WORDS
             for sense in wordnet.senses(word, "n")
-            for neighbour in (sense, *sense.hyponyms(), *sense.hypernyms())
-            for lemma in neighbour.lemmas
+            for related in (sense, *sense.hyponyms(), *sense.hypernyms())
+            for lemma in related.lemmas
         }
-        denied = own.union(*map(content_words, near))
+        denied = text_words.union(*map(content_words, near))
         denied |= set(map(_without_accents, denied))
         self._denied = denied.union(stem for stem in stems(list(denied)) if len(stem) > 2)
         # Scripts without blanks run words together, so that one may hide inside another.
-        self._hidden = frozenset(word for word in own if not word.isascii())
+        self._hidden = frozenset(word for word in text_words if not word.isascii())
 
     def __contains__(self, word: str) -> bool:
         """Whether a word, in lower case, is denied: itself, its stem, or a word inside it."""
         forms = [word, _without_accents(word)]
         return not self._denied.isdisjoint((*forms, *stems(forms))) or any(
-            own in word or word in own for own in self._hidden
+            hidden in word or word in hidden for hidden in self._hidden
         )
 
     def __repr__(self) -> str:
@@ -182,7 +182,7 @@ def allowed_terms(text: str, denied: DenyList) -> Iterator[str | None]:
 
     A compound that is denied when written as one word (Wi-Fi for wifi) is denied in all its parts.
     """
-    for token in tokenise(text):
+    for token in tokenize(text):
         parts = words(token.surface)
         compound = len(parts) > 1 and "".join(parts) in denied
         for part in parts:
@@ -206,10 +206,10 @@ def ndcg(ranks: IntArray) -> Float64Array:
 
 def _spellings(text: str) -> set[str]:
     """The words of a text in lower case, without possessives too, and compounds as one word."""
-    own = set(words(text))
-    own |= {"".join(words(token.surface)) for token in tokenise(text)} - {""}
-    own |= {part for word in own for part in word.split("'") if len(part) > 2}
-    return own | {word.removesuffix("'s") for word in own}
+    spellings = set(words(text))
+    spellings |= {"".join(words(token.surface)) for token in tokenize(text)} - {""}
+    spellings |= {part for word in spellings for part in word.split("'") if len(part) > 2}
+    return spellings | {word.removesuffix("'s") for word in spellings}
 
 
 def _without_accents(word: str) -> str:

@@ -16,15 +16,85 @@ from sottovoce.randomness import Draws
 from sottovoce.types import Float64Array, IntArray
 
 PAIRS_AT_A_TIME = 4096
+PER_EUCLIDEAN_DISTANCE = "epsilon per unit of Euclidean distance"
 
 NOT_EUCLIDEAN = (
     "the metric is not Euclidean: per unit of Euclidean distance the bound is epsilon divided by "
     "the square root of the shape's smallest eigenvalue, so do not compare epsilons with cmp's"
 )
-RENORMALISED = (
+RENORMALIZED = (
     "compat reproduces noise as published code draws it, re-normalised to Euclidean length; its "
     "log-ratio does not vanish as two words come closer, so no metric guarantee holds"
 )
+
+
+@dataclass(frozen=True, eq=False)
+class MahalanobisNoise:
+    """Noise of density proportional to exp(-epsilon |x|_M).
+
+    |x|_M^2 = x' S^-1 x with S = lambda * covariance + (1 - lambda) * identity.
+
+    renormalized
+        Bring each noise vector back to the Euclidean length it had before it was stretched, as
+        published code does.
+    """
+
+    covariance: Float64Array
+    epsilon: float
+    lambda_: float
+    renormalized: bool = False
+
+    @cached_property
+    def shape(self) -> Float64Array:
+        """S, the matrix of the Mahalanobis norm."""
+        identity = np.eye(len(self.covariance))
+        return np.asarray(self.lambda_ * self.covariance + (1 - self.lambda_) * identity)
+
+    @cached_property
+    def root(self) -> Float64Array:
+        """The symmetric square root of S."""
+        values, axes = self._axes
+        return np.asarray((axes * np.sqrt(values)) @ axes.T)
+
+    @cached_property
+    def _axes(self) -> tuple[Float64Array, Float64Array]:
+        """The eigenvalues of S, none below 0, and its eigenvectors as columns."""
+        values, axes = np.linalg.eigh(self.shape)
+        return np.maximum(values, 0.0), axes
+
+    def noise(self, draws: Draws) -> Float64Array:
+        """Spherical noise, stretched by the root of S."""
+        round_noise = spherical_noise(draws, len(self.covariance), self.epsilon)
+        shaped = draws.times(round_noise, self.root)
+        if self.renormalized:
+            shaped *= np.sqrt(
+                (round_noise**2).sum(axis=1, keepdims=True) / (shaped**2).sum(axis=1, keepdims=True)
+            )
+        return shaped
+
+    def norms(self, vectors: Float64Array) -> Float64Array:
+        """|x|_M of vectors, along the last axis."""
+        values, axes = self._axes
+        along = vectors @ axes
+        with np.errstate(divide="ignore", invalid="ignore"):
+            squares = np.where(along == 0, 0.0, along * along / values)
+        return np.asarray(np.sqrt(squares.sum(axis=-1)))
+
+    def log_density(self, noise: Float64Array) -> Float64Array:
+        """-epsilon |x|_M; for re-normalized noise -epsilon |x| + d log(|x| / |x|_M)."""
+        shaped = self.norms(noise)
+        if not self.renormalized:
+            return -self.epsilon * shaped
+        length = np.sqrt((noise * noise).sum(axis=-1))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(length > 0, np.log(length) - np.log(shaped), 0.0)
+        return np.asarray(-self.epsilon * length + noise.shape[-1] * ratio)
+
+    @property
+    def euclidean_epsilon(self) -> float:
+        """The bound per unit of Euclidean distance: epsilon / sqrt(smallest eigenvalue of S)."""
+        smallest = float(self._axes[0][0])
+        return float(self.epsilon / np.sqrt(smallest)) if smallest > 0 else float(np.inf)
 
 
 @register
@@ -53,59 +123,26 @@ class Mahalanobis(NoiseMechanism):
         require(0 <= self.lambda_ <= 1, f"lambda must be between 0 and 1, got {self.lambda_}")
 
     @cached_property
-    def shape(self) -> Float64Array:
-        """S, the matrix of the Mahalanobis norm."""
-        return self.lambda_ * self.space.covariance + (1 - self.lambda_) * np.eye(
-            self.space.dimension
-        )
-
-    @cached_property
-    def root(self) -> Float64Array:
-        """The symmetric square root of S."""
-        values, axes = self._axes
-        return np.asarray((axes * np.sqrt(values)) @ axes.T)
-
-    @cached_property
-    def _axes(self) -> tuple[Float64Array, Float64Array]:
-        """The eigenvalues of S, none below 0, and its eigenvectors as columns."""
-        values, axes = np.linalg.eigh(self.shape)
-        return np.maximum(values, 0.0), axes
+    def noise_law(self) -> MahalanobisNoise:
+        """The noise in the shape of the space."""
+        renormalized = self.compat == "pypantera"
+        return MahalanobisNoise(self.space.covariance, self.epsilon, self.lambda_, renormalized)
 
     def noise(self, draws: Draws) -> Float64Array:
         """Spherical noise, stretched by the root of S."""
-        round_noise = spherical_noise(draws, self.space.dimension, self.epsilon)
-        shaped = draws.times(round_noise, self.root)
-        if self.compat == "pypantera":
-            shaped *= np.sqrt(
-                (round_noise**2).sum(axis=1, keepdims=True) / (shaped**2).sum(axis=1, keepdims=True)
-            )
-        return shaped
-
-    def norms(self, vectors: Float64Array) -> Float64Array:
-        """|x|_M of vectors, along the last axis."""
-        values, axes = self._axes
-        along = vectors @ axes
-        with np.errstate(divide="ignore", invalid="ignore"):
-            squares = np.where(along == 0, 0.0, along * along / values)
-        return np.asarray(np.sqrt(squares.sum(axis=-1)))
+        return self.noise_law.noise(draws)
 
     def log_density(self, noise: Float64Array) -> Float64Array:
-        """-epsilon |x|_M; for the compat noise -epsilon |x| + d log(|x| / |x|_M)."""
-        shaped = self.norms(noise)
-        if self.compat == "none":
-            return -self.epsilon * shaped
-        length = np.sqrt((noise * noise).sum(axis=-1))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(length > 0, np.log(length) - np.log(shaped), 0.0)
-        return np.asarray(-self.epsilon * length + noise.shape[-1] * ratio)
+        """-epsilon |x|_M, or that of the compat noise."""
+        return self.noise_law.log_density(noise)
 
-    def distances(self, words: IntArray, others: IntArray) -> Float64Array:
-        """|w - w'|_M, one by one."""
+    def distances(self, words: IntArray, partners: IntArray) -> Float64Array:
+        """|w - w'|_M of each word and its partner."""
         out = np.empty(len(words))
         for start in range(0, len(words), PAIRS_AT_A_TIME):
-            some = slice(start, start + PAIRS_AT_A_TIME)
-            left = self.space.vectors[words[some]].astype(np.float64)
-            out[some] = self.norms(left - self.space.vectors[others[some]])
+            rows = slice(start, start + PAIRS_AT_A_TIME)
+            left = self.space.vectors[words[rows]].astype(np.float64)
+            out[rows] = self.noise_law.norms(left - self.space.vectors[partners[rows]])
         return out
 
     @property
@@ -119,7 +156,7 @@ class Mahalanobis(NoiseMechanism):
     def noise_guarantee(self) -> Guarantee:
         """Metric privacy in the Mahalanobis distance; none for the compat noise."""
         if self.compat != "none":
-            return Guarantee("none", None, caveats=(RENORMALISED, *NOISE_CAVEATS))
+            return Guarantee("none", None, caveats=(RENORMALIZED, *NOISE_CAVEATS))
         return Guarantee(
             "metric",
             self.epsilon,
@@ -131,6 +168,4 @@ class Mahalanobis(NoiseMechanism):
         """The bound per unit of Euclidean distance on this space."""
         if self.compat != "none":
             return {}
-        smallest = float(self._axes[0][0])
-        bound = self.epsilon / np.sqrt(smallest) if smallest > 0 else np.inf
-        return {"epsilon per unit of Euclidean distance": float(bound)}
+        return {PER_EUCLIDEAN_DISTANCE: self.noise_law.euclidean_epsilon}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -14,6 +14,34 @@ from sottovoce.randomness import Draws
 from sottovoce.types import Float32Array, Float64Array, IntArray
 
 NOISE_CAVEATS = (WORD_BY_WORD, FIXED_LENGTH, MANY_RELEASES)
+
+
+class NoiseLaw(Protocol):
+    """A law of noise vectors, whatever they are added to: the vectors of words or of texts."""
+
+    def noise(self, draws: Draws) -> Float64Array:
+        """One noise vector for each row of ``draws``."""
+        ...
+
+    def log_density(self, noise: Float64Array) -> Float64Array:
+        """The log-density of noise vectors, up to a constant."""
+        ...
+
+
+@dataclass(frozen=True)
+class SphericalNoise:
+    """Noise with the same scale in every direction: density proportional to exp(-epsilon |x|)."""
+
+    dimension: int
+    epsilon: float
+
+    def noise(self, draws: Draws) -> Float64Array:
+        """Uniform directions, Gamma radii."""
+        return spherical_noise(draws, self.dimension, self.epsilon)
+
+    def log_density(self, noise: Float64Array) -> Float64Array:
+        """-epsilon |x|."""
+        return np.asarray(-self.epsilon * np.sqrt((noise * noise).sum(axis=-1)))
 
 
 def spherical_noise(draws: Draws, dimension: int, epsilon: float) -> Float64Array:

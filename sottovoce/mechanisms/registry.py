@@ -38,16 +38,16 @@ def kind(name: str) -> type[Mechanism]:
 def parse(spec: str, **parameters: Any) -> tuple[type[Mechanism], dict[str, Any]]:
     """The class and the arguments that a spec string and keywords stand for."""
     name, _, rest = spec.strip().partition(":")
-    chosen = kind(name.strip())
-    known = {public_name(f): f for f in chosen.parameters()}
+    mechanism = kind(name.strip())
+    fields = {public_name(field): field for field in mechanism.parameters()}
     values: dict[str, Any] = {}
     for key, text in _pairs(rest):
-        values[_known(key, known, name)] = text
+        values[_checked_key(key, fields, name)] = text
     for key, value in parameters.items():
-        values[_known(key.rstrip("_"), known, name)] = value
-    hints = get_type_hints(chosen)
-    return chosen, {
-        known[key].name: _typed(name, known[key], hints[known[key].name], value)
+        values[_checked_key(key.rstrip("_"), fields, name)] = value
+    hints = get_type_hints(mechanism)
+    return mechanism, {
+        fields[key].name: _typed(name, fields[key], hints[fields[key].name], value)
         for key, value in values.items()
     }
 
@@ -64,10 +64,10 @@ def _pairs(rest: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def _known(key: str, known: dict[str, Field[Any]], name: str) -> str:
-    if key not in known:
+def _checked_key(key: str, fields: dict[str, Field[Any]], name: str) -> str:
+    if key not in fields:
         raise UsageError(
-            f"mechanism '{name}' has no such parameter" + _suggestion(key, list(known))
+            f"mechanism '{name}' has no such parameter" + _suggestion(key, list(fields))
         )
     return key
 
@@ -106,6 +106,6 @@ def _number(label: str, value: Any, kind: type[int] | type[float]) -> int | floa
         if kind is int and float(value) != number:
             raise ValueError
     except (TypeError, ValueError):
-        wanted = "a whole number" if kind is int else "a number"
-        raise UsageError(f"{label} must be {wanted}") from None
+        what = "a whole number" if kind is int else "a number"
+        raise UsageError(f"{label} must be {what}") from None
     return number

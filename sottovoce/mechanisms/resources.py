@@ -10,7 +10,7 @@ from sottovoce.mechanisms.build import Facts, ResourceKind, Settings, register_r
 from sottovoce.types import Progress
 
 if TYPE_CHECKING:
-    from sottovoce.engines.bm25 import BM25
+    from sottovoce.engines import BM25
     from sottovoce.language.wordnet import WordNet
     from sottovoce.pools import Pool
     from sottovoce.spaces.space import WordSpace
@@ -29,10 +29,10 @@ class WordSpaceKind(ResourceKind):
 
     def load(self, settings: Settings, progress: Progress | None) -> WordSpace:
         """The default space unless another is named."""
-        from sottovoce.spaces.sources import resolve
+        from sottovoce.resources.local import load_space
         from sottovoce.spaces.vocabularies import choose_output
 
-        space, vocabulary = resolve(settings["space"]), settings["output_vocabulary"]
+        space, vocabulary = load_space(settings["space"]), settings["output_vocabulary"]
         return space if vocabulary == "all" else space.with_output(choose_output(space, vocabulary))
 
     def stand_in(self, settings: Settings) -> WordSpace:
@@ -70,7 +70,7 @@ class WordNetKind(ResourceKind):
 
     def facts(self, resource: WordNet | None) -> Facts:
         """The hash of its files, None where there are none."""
-        from sottovoce.encoders.base import files_hash
+        from sottovoce.files import files_hash
         from sottovoce.language.wordnet import wordnet_folder
 
         files = sorted(path for path in wordnet_folder().glob("*") if path.is_file())
@@ -87,7 +87,7 @@ class CorpusKind(ResourceKind):
     def load(self, settings: Settings, progress: Progress | None) -> BM25:
         """BM25 over the documents of a file or folder."""
         from sottovoce.collections import read_corpus
-        from sottovoce.engines.bm25 import BM25
+        from sottovoce.engines import BM25
 
         if settings["corpus"] is None:
             raise UsageError(
@@ -99,7 +99,7 @@ class CorpusKind(ResourceKind):
     def stand_in(self, settings: Settings) -> BM25:
         """One document."""
         from sottovoce.collections import Document
-        from sottovoce.engines.bm25 import BM25
+        from sottovoce.engines import BM25
 
         return BM25([Document("1", "", "stand-in")])
 

@@ -17,8 +17,8 @@ class SamplingMechanism(WordMechanism):
 
     @property
     def tables(self) -> Tables:
-        """What is known of the words met so far."""
-        return tables_of(self.space, self.spec)
+        """The tables of the words met so far."""
+        return tables_of(self.space, (self.spec, *self.further_resources()))
 
     @abstractmethod
     def build(self, words: IntArray) -> list[Table]:

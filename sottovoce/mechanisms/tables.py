@@ -7,7 +7,7 @@ draw. Tables live in memory only: on disk they would tell which words were asked
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Hashable, MutableMapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, TypeVar
@@ -70,12 +70,12 @@ class Tables:
         """
         if (self._row[words] >= 0).all():
             return self._find(words, chances, build)
-        found, reaches = np.empty(len(words), dtype=np.int64), np.empty(len(words))
+        candidates, reaches = np.empty(len(words), dtype=np.int64), np.empty(len(words))
         distinct, inverse = np.unique(words, return_inverse=True)
         for start in range(0, len(distinct), WORDS_AT_A_TIME):
-            some = np.flatnonzero(inverse // WORDS_AT_A_TIME == start // WORDS_AT_A_TIME)
-            found[some], reaches[some] = self._find(words[some], chances[some], build)
-        return found, reaches
+            rows = np.flatnonzero(inverse // WORDS_AT_A_TIME == start // WORDS_AT_A_TIME)
+            candidates[rows], reaches[rows] = self._find(words[rows], chances[rows], build)
+        return candidates, reaches
 
     def _find(
         self, words: IntArray, chances: Float64Array, build: Build
@@ -84,17 +84,18 @@ class Tables:
             self._learn(words, build)
             rows = self._row[words]
             low, end = self._starts[rows], self._starts[rows + 1]
-            found = self._search(low, end, chances)
+            places = self._search(low, end, chances)
             # Where nothing lies beyond, what rounding left out belongs to the last candidate.
-            complete = np.isinf(self._reach[rows]) & (found == end)
+            complete = np.isinf(self._reach[rows]) & (places == end)
             if complete.any():
                 last = self._search(low, end, self._cumulated[end - 1] * (1 - 2**-52))
-                found = np.where(complete, last, found)
-            beyond = found == end
-            ids = np.where(beyond, REST, self._ids[np.where(beyond, low, found)])
+                places = np.where(complete, last, places)
+            beyond = places == end
+            ids = np.where(beyond, REST, self._ids[np.where(beyond, low, places)])
             return ids.astype(np.int64), self._reach[rows]
 
     def _learn(self, words: IntArray, build: Build) -> None:
+        """Make the tables that are missing, and append them to the flat arrays."""
         if not (self._row[words] < 0).any():
             return
         if self._starts[-1] * BYTES_PER_CANDIDATE > BYTES:
@@ -113,26 +114,27 @@ class Tables:
 
     def _search(self, low: IntArray, end: IntArray, chances: Float64Array) -> IntArray:
         """The first place in [low, end) whose cumulated chance exceeds the given one, or end."""
+        # A binary search for all rows at once; as many steps as the longest table needs.
         low, high = low.copy(), end.copy()
         for _ in range(int((high - low).max(initial=0)).bit_length()):
             middle = (low + high) >> 1
-            open_ = low < high
-            below = open_ & (self._cumulated[np.where(open_, middle, 0)] <= chances)
+            undecided = low < high
+            below = undecided & (self._cumulated[np.where(undecided, middle, 0)] <= chances)
             low = np.where(below, middle + 1, low)
             high = np.where(below, high, middle)
         return low
 
 
-def _with_room(array: NDArray[Number], used: int, wanted: int) -> NDArray[Number]:
-    """The array with its first ``used`` entries, and room for ``wanted``."""
-    if wanted <= len(array):
+def _with_room(array: NDArray[Number], used: int, size: int) -> NDArray[Number]:
+    """The array with its first ``used`` entries, and room for ``size`` of them."""
+    if size <= len(array):
         return array
-    grown = np.empty(max(wanted, 2 * len(array)), dtype=array.dtype)
+    grown = np.empty(max(size, 2 * len(array)), dtype=array.dtype)
     grown[:used] = array[:used]
     return grown
 
 
-_kept: MutableMapping[Any, OrderedDict[str, Tables]] = WeakKeyDictionary()
+_kept: MutableMapping[Any, OrderedDict[Hashable, Tables]] = WeakKeyDictionary()
 _keeping = Lock()
 
 
@@ -142,13 +144,13 @@ def forget(space: Any) -> None:
         _kept.pop(space, None)
 
 
-def tables_of(space: Any, spec: str) -> Tables:
-    """The tables that mechanisms with this spec share on a space."""
+def tables_of(space: Any, mechanism: Hashable) -> Tables:
+    """The tables that equal mechanisms share on a space: spec and further resources decide."""
     with _keeping:
         kept = _kept.setdefault(space, OrderedDict())
-        if spec not in kept:
-            kept[spec] = Tables(space.size)
-        kept.move_to_end(spec)
+        if mechanism not in kept:
+            kept[mechanism] = Tables(space.size)
+        kept.move_to_end(mechanism)
         while len(kept) > MECHANISMS_PER_SPACE:
             kept.popitem(last=False)
-        return kept[spec]
+        return kept[mechanism]

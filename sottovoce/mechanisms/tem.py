@@ -50,8 +50,7 @@ class TEM(ExponentialMechanism):
         """Gamma, as given or as it follows from beta."""
         if self.gamma is not None:
             return self.gamma
-        others = len(self.released) - 1
-        odds = (1 - self.beta) * others / self.beta
+        odds = (1 - self.beta) * (len(self.released) - 1) / self.beta
         return 2 / self.epsilon * float(np.log(odds)) if odds > 1 else 0.0
 
     def cost(self, distances: Float64Array) -> Float64Array:

@@ -10,10 +10,9 @@ import numpy as np
 
 from sottovoce.guarantees import WORD_BY_WORD, Guarantee
 from sottovoce.mechanisms.base import parameter, require
-from sottovoce.mechanisms.boxes import BoxMechanism, normalised
+from sottovoce.mechanisms.boxes import BoxMechanism, normalized
 from sottovoce.mechanisms.registry import register
-from sottovoce.spaces.distances import Distances
-from sottovoce.spaces.groups import smallest
+from sottovoce.spaces.distances import Distances, smallest
 from sottovoce.text.protection import NOUNS_AND_ADJECTIVES
 from sottovoce.threads import parallel_map
 from sottovoce.types import Float64Array, IntArray
@@ -96,15 +95,20 @@ class WBB(BoxMechanism):
         places = smallest(rows, self.k - 1 + self.n)[:, self.k - 1 :]
         utility = self.utility(np.take_along_axis(rows, places, axis=1))
         scores = np.log(utility) if self.compat == "repo" else 0.5 * self.epsilon * utility
-        return list(zip(self.space.output.ids[places], normalised(scores), strict=True))
+        return list(zip(self.space.output.ids[places], normalized(scores), strict=True))
 
     @staticmethod
     def utility(distances: Float64Array) -> Float64Array:
         """Eq. 4, with a distance in z: the nearer, the better. One half where all are equal."""
-        centred = distances - distances.mean(axis=-1, keepdims=True)
+        centered = distances - distances.mean(axis=-1, keepdims=True)
         spread = distances.std(axis=-1, keepdims=True)
-        z = np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0)
+        z = np.divide(centered, spread, out=np.zeros_like(centered), where=spread > 0)
         return np.asarray(1 / (1 + np.exp(z)))
+
+    @property
+    def epsilon_matters(self) -> bool:
+        """Not in the law of the authors' code."""
+        return self.compat != "repo"
 
     @property
     def published(self) -> Guarantee:

@@ -84,8 +84,8 @@ class Obfuscator:
     def obfuscate(self, texts: Iterable[str], *, first: int = 0) -> Iterator[Obfuscation]:
         """Obfuscate texts one after the other, in order, a batch at a time.
 
-        ``first`` is the number of the first text: whoever splits a seeded run gives each part
-        its place, and gets what the whole run would have given.
+        ``first`` is the number of the first text. With it, the parts of a seeded run that was
+        split give what the whole run would have given.
         """
         if isinstance(texts, str):
             raise UsageError("give a list of texts, not a single string")
@@ -139,7 +139,7 @@ class Obfuscator:
         ]
 
     def _prepared(self, text: str, mechanism: WordMechanism) -> PreparedText:
-        """The text with its slots; one of unprotected words alone is protected altogether."""
+        """The text with its slots. If none of its words would be protected, all of them are."""
         prepared = self.pipeline.prepare(text, mechanism.space)
         if len(prepared) or not prepared.counts.kept_unprotected:
             return prepared

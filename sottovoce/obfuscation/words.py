@@ -1,4 +1,4 @@
-"""Words of many texts as one array: drawing substitutes for a whole batch in large calls."""
+"""Draws substitutes for the words of many texts at once, in a few large calls."""
 
 from __future__ import annotations
 
@@ -39,15 +39,16 @@ class WordRelease:
     def substitutes(self) -> list[IntArray]:
         """The ids of the substitutes, one array (n, slots) for each text."""
         filled = [np.empty((self.n, len(text)), dtype=np.int64) for text in self.texts]
-        self._fill_unknown(filled)
-        known = [np.empty((self.n, len(text.ids)), dtype=np.int64) for text in self.texts]
+        self._draw_uniform(filled)
+        drawn = [np.empty((self.n, len(text.ids)), dtype=np.int64) for text in self.texts]
         for units in self._calls():
-            self._fill_known(known, units)
-        for text, all_slots, words in zip(self.texts, filled, known, strict=True):
+            self._draw_units(drawn, units)
+        for text, all_slots, words in zip(self.texts, filled, drawn, strict=True):
             all_slots[:, ~text.uniform] = words
         return filled
 
-    def _fill_unknown(self, filled: list[IntArray]) -> None:
+    def _draw_uniform(self, filled: list[IntArray]) -> None:
+        """Fill the slots of unknown words with uniform draws over the output vocabulary."""
         released = self.mechanism.space.output.ids
         for number, (text, slots) in enumerate(zip(self.texts, filled, strict=True)):
             count = int(text.uniform.sum())
@@ -74,20 +75,22 @@ class WordRelease:
         if units:
             yield units
 
-    def _fill_known(self, known: list[IntArray], units: list[Unit]) -> None:
+    def _draw_units(self, drawn: list[IntArray], units: list[Unit]) -> None:
+        """Draw the words of some units in one call, and put them where they belong."""
         ids = np.concatenate([self.texts[number].ids[a:b] for number, _, a, b in units])
         draws = self._draws(units, Streams.WORDS)
         if self.once:
             assert isinstance(self.mechanism, NoiseMechanism)  # noqa: S101 - it supports_once
-            points = self.mechanism.draw_once(ids, self.n, draws)
-            dealt = self._draws(units, Streams.DEALING).orders(self.n)
-            drawn = np.take_along_axis(points, dealt, axis=1)
+            # The words near one point, dealt to the variants in random order.
+            near = self.mechanism.draw_once(ids, self.n, draws)
+            orders = self._draws(units, Streams.DEALING).orders(self.n)
+            substitutes = np.take_along_axis(near, orders, axis=1)
         else:
-            drawn = self.mechanism.draw(ids, draws)[:, None]
+            substitutes = self.mechanism.draw(ids, draws)[:, None]
         row = 0
         for number, variant, start, end in units:
             variants = slice(None) if self.once else slice(variant, variant + 1)
-            known[number][variants, start:end] = drawn[row : row + end - start].T
+            drawn[number][variants, start:end] = substitutes[row : row + end - start].T
             row += end - start
 
     def _draws(self, units: list[Unit], purpose: int) -> Draws:

@@ -19,7 +19,7 @@ from sottovoce.privacy.plausible_deniability import Deniability
 from sottovoce.privacy.word_samples import nearest_others
 from sottovoce.randomness import as_generator
 from sottovoce.text.comparing import comparable
-from sottovoce.text.tokens import tokenise
+from sottovoce.text.tokens import tokenize
 from sottovoce.types import UNKNOWN, BoolArray, Float64Array, IntArray
 
 SENT, DEPTH = defaults.VARIANTS, defaults.DEMO_DEPTH
@@ -129,7 +129,7 @@ def _share_known(mechanism: WordMechanism, collection: Collection) -> float:
     words = {
         comparable(token.surface)
         for text in collection.queries.values()
-        for token in tokenise(text)
+        for token in tokenize(text)
     }
     return float((mechanism.space.ids(sorted(words)) != UNKNOWN).mean())
 

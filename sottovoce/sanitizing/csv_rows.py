@@ -10,8 +10,7 @@ import re
 from dataclasses import dataclass
 
 from sottovoce.errors import UsageError
-from sottovoce.sanitizing.sources import Mark
-from sottovoce.sanitizing.text_rows import Lines, Row, RowReader, TextSource, check_length
+from sottovoce.sanitizing.sources import Lines, Mark, Row, RowReader, TextSource, check_length
 
 BOM = b"\xef\xbb\xbf"
 _INSIDE_QUOTES = re.compile(rb'(?:[^"]|"")*+')
@@ -39,10 +38,10 @@ class CsvSource(TextSource):
         return self.delimiter.encode()
 
     def write_cell(self, text: str, before: bytes) -> bytes:
-        """In quotes if it was, or has to be."""
+        """The text in quotes if the cell had quotes, or needs them now."""
         cell = text.encode("utf-8")
         special = (b'"', b"\r", b"\n", self.joint)
-        if before.startswith(b'"') or any(each in cell for each in special):
+        if before.startswith(b'"') or any(sign in cell for sign in special):
             return b'"' + cell.replace(b'"', b'""') + b'"'
         return cell
 
@@ -52,18 +51,18 @@ class CsvSource(TextSource):
         return raw, mark
 
     def reader(self) -> CsvReader:
-        """Knows where the columns are."""
+        """A reader that knows where the chosen columns are."""
         _, names, _ = self._header()
         places = []
         for column in self.columns:
-            found = [place for place, name in enumerate(names) if name == column]
-            if len(found) != 1:
-                how_many = "no column" if not found else "more than one column"
+            matching = [place for place, name in enumerate(names) if name == column]
+            if len(matching) != 1:
+                how_many = "more than one column" if matching else "no column"
                 raise UsageError(
                     f"the header, line 1 of the input, has {how_many} of a name that was asked "
                     "for: check --column, and --delimiter"
                 )
-            places += found
+            places += matching
         return CsvReader(self.joint, len(names), tuple(places))
 
     def _header(self) -> tuple[bytes, list[str], Mark]:
@@ -79,7 +78,7 @@ class CsvSource(TextSource):
 
 
 class CsvReader(RowReader):
-    """Cuts rows into fields, as they are written."""
+    """Cuts rows into fields, and keeps the bytes of each field as they are."""
 
     def __init__(self, delimiter: bytes, width: int | None, places: tuple[int, ...]) -> None:
         self.delimiter, self.width, self.places = delimiter, width, places
@@ -152,9 +151,9 @@ def _stray_return(line: int) -> UsageError:
 
 
 def _end_of(pattern: re.Pattern[bytes], row: bytearray, start: int) -> int:
-    """Where a match ends; no match object may live on while the row grows."""
-    found = pattern.match(row, start)
-    return start if found is None else found.end()
+    """Where a match ends; a match object that stays alive would keep the row from growing."""
+    match = pattern.match(row, start)
+    return start if match is None else match.end()
 
 
 def _read(field: bytes) -> str:

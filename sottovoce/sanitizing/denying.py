@@ -9,11 +9,10 @@ from functools import lru_cache
 import numpy as np
 import regex
 
-from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
-from sottovoce.text import PreparedText, TextPipeline, normalise, resolve, tokenise
-from sottovoce.text.comparing import comparable
+from sottovoce.text import PreparedText, TextPipeline, resolve
+from sottovoce.text.comparing import comparable, comparable_words
 from sottovoce.text.resolve import spellings
 from sottovoce.types import UNKNOWN
 
@@ -23,7 +22,7 @@ DENIED = -2
 
 
 class Denying:
-    """A space in which the words of a list have no entry of their own, in any case, nor with 's."""
+    """A word space in which the words of a list, in any case and with 's, count as denied."""
 
     def __init__(self, space: WordSpace, deny: frozenset[str]) -> None:
         self._space, self._deny = space, deny
@@ -66,21 +65,12 @@ def _protecting_all(pipeline: TextPipeline) -> TextPipeline:
 
 def deny_list(words: Iterable[str]) -> frozenset[str]:
     """The list in the form in which words are compared."""
-    listed = [] if isinstance(words, str) else list(words)
-    if isinstance(words, str) or not all(isinstance(word, str) for word in listed):
-        raise UsageError("deny must be a collection of words, such as frozenset({'python'})")
-    for word in listed:
-        if [token.surface for token in tokenise(word)] != [normalise(word)]:
-            raise UsageError(
-                "each entry of the deny-list must be one word without punctuation around it; list "
-                "the words of a phrase one by one"
-            )
-    return frozenset(map(comparable, listed))
+    return comparable_words(words, "deny")
 
 
 @lru_cache(maxsize=4)
 def denying(space: WordSpace, deny: frozenset[str]) -> Denying:
-    """The space as texts are looked up in it; one for all batches of a process."""
+    """The space without its denied words; one object for all batches of a process."""
     return Denying(space, deny)
 
 

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sottovoce.errors import UsageError
-from sottovoce.sanitizing.sources import START, Mark
-from sottovoce.sanitizing.text_rows import Lines, Row, RowReader, TextSource
+from sottovoce.files import BOM
+from sottovoce.sanitizing.sources import START, Lines, Mark, Row, RowReader, TextSource
 
-BOM = "\ufeff"
 _SPACE = re.compile(r"[ \t\r\n]*")
 _decoder = json.JSONDecoder()
 
@@ -28,7 +27,7 @@ class JsonSource(TextSource):
 
     @property
     def joint(self) -> bytes:
-        """Nothing stands between the pieces: they are all of the line."""
+        """Nothing: the pieces together are the whole line."""
         return b""
 
     def write_cell(self, text: str, before: bytes) -> bytes:
@@ -36,7 +35,7 @@ class JsonSource(TextSource):
         return json.dumps(text, ensure_ascii=before.isascii()).encode("utf-8")
 
     def header(self) -> tuple[bytes, Mark]:
-        """There is none, but there must be rows."""
+        """JSON lines have no header; an empty file is refused."""
         with Lines(self.open_file) as lines:
             while line := lines.next():
                 if line.strip():
@@ -44,7 +43,7 @@ class JsonSource(TextSource):
         raise UsageError("the input is empty: it should hold a JSON object in each line")
 
     def reader(self) -> JsonReader:
-        """Knows the names of the columns."""
+        """A reader that knows the names of the chosen columns."""
         return JsonReader(self.columns)
 
 
@@ -58,31 +57,31 @@ class JsonReader(RowReader):
         """The row in this line."""
         number = lines.number
         content = line.decode("utf-8")
-        found: dict[str, tuple[str | None, int, int]] = {}
+        values: dict[str, tuple[str | None, int, int]] = {}
         try:
             for key, value, start, end in members(content):
                 if key not in self.columns:
                     continue
-                if key in found:
+                if key in values:
                     raise UsageError(f"line {number} of the input has a column twice")
                 if not (value is None or isinstance(value, str)):
                     raise UsageError(
                         f"line {number} of the input has something else than a text in a column "
                         "that was asked for: check --column"
                     )
-                found[key] = value, start, end
+                values[key] = value, start, end
         except UsageError:
             raise
         except (ValueError, RecursionError):
             raise UsageError(
                 f"line {number} of the input is not a JSON object: write one object a line"
             ) from None
-        if len(found) != len(self.columns):
+        if len(values) != len(self.columns):
             raise UsageError(
                 f"line {number} of the input lacks a column that was asked for: check --column, or "
                 "write null where there is no text"
             )
-        return _cut(content, [found[column] for column in self.columns])
+        return _cut(content, [values[column] for column in self.columns])
 
 
 def members(content: str) -> Iterator[tuple[str, Any, int, int]]:
@@ -105,8 +104,8 @@ def members(content: str) -> Iterator[tuple[str, Any, int, int]]:
 
 
 def _skip(content: str, at: int) -> int:
-    found = _SPACE.match(content, at)
-    return at if found is None else found.end()
+    space = _SPACE.match(content, at)
+    return at if space is None else space.end()
 
 
 def _after(content: str, sign: str, at: int) -> int:

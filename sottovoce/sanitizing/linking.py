@@ -61,7 +61,7 @@ def linkable_guarantee(guarantee: Guarantee) -> Guarantee:
 
 @lru_cache(maxsize=4)
 def linked(secret: bytes, mechanism: WordMechanism) -> Linked:
-    """The substitutes of a data set; one for all batches of a process."""
+    """The substitutes under this secret; one object for all batches of a process."""
     return Linked(secret, mechanism)
 
 
@@ -70,9 +70,9 @@ class Linked:
 
     def __init__(self, secret: bytes, mechanism: WordMechanism) -> None:
         self._mechanism = mechanism
-        own = f"{mechanism.spec}\n{mechanism.space.sha256}".encode()
-        self._key = hmac.digest(secret, own, "sha256")
-        self._known = np.full(mechanism.space.size, NOT_YET)
+        label = f"{mechanism.spec}\n{mechanism.space.sha256}".encode()
+        self._key = hmac.digest(secret, label, "sha256")
+        self._drawn = np.full(mechanism.space.size, NOT_YET)
 
     def substitutes(self, texts: list[PreparedText]) -> list[IntArray]:
         """The ids of the substitutes, one array (1, slots) for each text."""
@@ -80,18 +80,18 @@ class Linked:
         filled = []
         for text in texts:
             slots = np.empty((1, len(text)), dtype=np.int64)
-            slots[0, ~text.uniform] = self._known[text.ids]
+            slots[0, ~text.uniform] = self._drawn[text.ids]
             spans = text.spans[text.uniform].tolist()
             slots[0, text.uniform] = [self._unknown(text.text[a:b]) for a, b in spans]
             filled.append(slots)
         return filled
 
     def _draw(self, ids: IntArray) -> None:
-        new = ids[self._known[ids] == NOT_YET]
+        new = ids[self._drawn[ids] == NOT_YET]
         for start in range(0, len(new), ROWS_AT_A_TIME):
-            some = new[start : start + ROWS_AT_A_TIME]
-            units = [(self._generator(word), 1) for word in self._mechanism.space.words(some)]
-            self._known[some] = self._mechanism.draw(some, Draws(units))
+            ids = new[start : start + ROWS_AT_A_TIME]
+            units = [(self._generator(word), 1) for word in self._mechanism.space.words(ids)]
+            self._drawn[ids] = self._mechanism.draw(ids, Draws(units))
 
     def _generator(self, word: str) -> Generator:
         from randomgen import AESCounter

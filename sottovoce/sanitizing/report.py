@@ -9,10 +9,9 @@ from sottovoce import __version__
 from sottovoce.guarantees import MANY_RELEASES, WORD_BY_WORD, Guarantee
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.obfuscation import SEEDED
-from sottovoce.sanitizing.counts import Counts
 from sottovoce.sanitizing.linking import linkable_guarantee
-from sottovoce.sanitizing.sanitizer import Sanitizer
-from sottovoce.text import Counts as TextCounts
+from sottovoce.sanitizing.sanitizer import DatasetCounts, Sanitizer
+from sottovoce.text import Counts
 from sottovoce.text.prepared import caveats
 
 EACH_TIME = (
@@ -24,10 +23,10 @@ OTHER_COLUMNS = "rows, their order and all other columns are released as they ar
 
 @dataclass(frozen=True)
 class Report:
-    """What came of a data set; holds no word of it."""
+    """Counts and guarantee of a sanitized data set; holds no word of it."""
 
     sanitizer: Sanitizer
-    counts: Counts
+    counts: DatasetCounts
 
     @property
     def guarantee(self) -> Guarantee:
@@ -55,10 +54,10 @@ class Report:
         return self.sanitizer.obfuscator.rng is not None
 
     def _caveats(self, layout_is_said: bool) -> tuple[str, ...]:
-        """What one text with all these words would say of itself."""
+        """The caveats of a text that held all words of the data set."""
         counts, pipeline = self.counts, self.sanitizer.obfuscator.pipeline
         return caveats(
-            TextCounts(
+            Counts(
                 uniform=counts.uniform,
                 dropped=counts.dropped,
                 kept_unknown=counts.kept_unknown,

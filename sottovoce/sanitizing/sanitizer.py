@@ -1,11 +1,11 @@
-"""Sanitizer: what is done to one batch of rows, the same on every machine and for every cut."""
+"""Sanitizer: sanitizes rows, with the same result on any machine and in any batches."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,9 +16,9 @@ from sottovoce.mechanisms.base import Mechanism, PoolMechanism, WordMechanism, r
 from sottovoce.obfuscation import Obfuscator
 from sottovoce.obfuscation.words import WordRelease
 from sottovoce.randomness import Streams
-from sottovoce.sanitizing.counts import Counts, count_text
 from sottovoce.sanitizing.denying import deny_list, denying, never_releasing
 from sottovoce.sanitizing.linking import check_secret, linked
+from sottovoce.sanitizing.sources import Texts
 from sottovoce.text import PreparedText
 from sottovoce.types import IntArray
 
@@ -27,6 +27,54 @@ if TYPE_CHECKING:
 
 ROWS_TOGETHER = 1024
 """Texts that are cut and drawn together; it bounds memory and changes no result."""
+
+
+@dataclass(frozen=True)
+class DatasetCounts:
+    """How many rows, texts (the cells of the chosen columns) and words met which fate.
+
+    Counts of batches add up, in any order.
+
+    ``words`` = ``changed`` + ``returned`` + ``dropped`` + the three that were kept in clear.
+    """
+
+    rows: int = 0
+    texts: int = 0
+    empty: int = 0
+    """Texts that are missing or hold no word."""
+    words: int = 0
+    changed: int = 0
+    """Words in whose place another one stands now."""
+    returned: int = 0
+    """Words that the mechanism drew for themselves."""
+    uniform: int = 0
+    """Unknown words replaced by a uniform draw; among ``changed``."""
+    denied: int = 0
+    """Words of the deny-list, replaced by a uniform draw; among ``changed``."""
+    dropped: int = 0
+    kept_unknown: int = 0
+    kept_listed: int = 0
+    kept_unprotected: int = 0
+    verbatim: int = 0
+    """Texts of these that came back as they were."""
+    rewritten: int = 0
+    """Texts rewritten as a whole, by a mechanism that does so: their words are not counted."""
+    withheld: int = 0
+    """Texts left empty, because such a mechanism found nothing to release for them."""
+
+    @property
+    def kept(self) -> int:
+        """Words released in clear, for whatever reason."""
+        return self.kept_unknown + self.kept_listed + self.kept_unprotected
+
+    def __add__(self, other: DatasetCounts) -> DatasetCounts:
+        return DatasetCounts(
+            *(getattr(self, f.name) + getattr(other, f.name) for f in fields(self))
+        )
+
+    def to_dict(self) -> dict[str, int]:
+        """For JSON; ``DatasetCounts(**…)`` reads it back."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,46 +140,55 @@ class Sanitizer:
 
     def batch(
         self, batch: pyarrow.RecordBatch, first_row: int
-    ) -> tuple[pyarrow.RecordBatch, Counts]:
-        """Sanitise an Arrow record batch; ``first_row`` is its first row's number in the data set.
+    ) -> tuple[pyarrow.RecordBatch, DatasetCounts]:
+        """Sanitize an Arrow record batch; ``first_row`` is its first row's number in the data set.
 
         The schema stays the same, and so do all other columns.
         """
         from sottovoce.sanitizing.arrow import texts_in, with_texts
 
-        counts = Counts(rows=batch.num_rows)
-        replaced = []
-        for column in self.columns:
-            texts, own = self.texts(column, texts_in(batch, column), first_row)
-            replaced.append(texts)
-            counts += own
+        cells = [texts_in(batch, column) for column in self.columns]
+        replaced, counts = self.rows(cells, first_row)
         return with_texts(batch, self.columns, replaced), counts
+
+    def rows(self, columns: Texts, first_row: int) -> tuple[list[list[str | None]], DatasetCounts]:
+        """Sanitize the cells of all columns, in rows ``first_row`` and following."""
+        counts = DatasetCounts(rows=len(columns[0]))
+        replaced = []
+        for name, cells in zip(self.columns, columns, strict=True):
+            texts, column_counts = self.texts(name, cells, first_row)
+            replaced.append(texts)
+            counts += column_counts
+        return replaced, counts
 
     def texts(
         self, column: str, texts: Sequence[str | None], first_row: int
-    ) -> tuple[list[str | None], Counts]:
-        """Sanitise cells of one column, in rows ``first_row`` and following; None stays None."""
+    ) -> tuple[list[str | None], DatasetCounts]:
+        """Sanitize cells of one column, in rows ``first_row`` and following; None stays None."""
         streams = Streams(self.obfuscator.rng, f"{self.obfuscator.mechanism.spec}\n{column}")
         released: list[str | None] = []
-        counts = Counts()
+        counts = DatasetCounts()
         for start in range(0, len(texts), ROWS_TOGETHER):
-            some, first = texts[start : start + ROWS_TOGETHER], first_row + start
-            given = [text or "" for text in some]
+            cells, first = texts[start : start + ROWS_TOGETHER], first_row + start
             try:
-                new, own = self._together(given, first, streams)
+                new, new_counts = self._together([cell or "" for cell in cells], first, streams)
             except SottovoceError:
                 raise
             except Exception as error:
                 # The cause could name a word: say what kind of error it was, and nothing of it.
                 raise SottovoceError(
                     f"{self.obfuscator.mechanism.name} failed ({type(error).__name__}) between "
-                    f"rows {first + 1} and {first + len(some)}; nothing of them was released"
+                    f"rows {first + 1} and {first + len(cells)}; nothing of them was released"
                 ) from None
-            released += [None if old is None else one for old, one in zip(some, new, strict=True)]
-            counts += own
+            released += [
+                None if cell is None else text for cell, text in zip(cells, new, strict=True)
+            ]
+            counts += new_counts
         return released, counts
 
-    def _together(self, texts: list[str], first: int, streams: Streams) -> tuple[list[str], Counts]:
+    def _together(
+        self, texts: list[str], first: int, streams: Streams
+    ) -> tuple[list[str], DatasetCounts]:
         mechanism = self.mechanism
         if isinstance(mechanism, WordMechanism):
             return self._word_by_word(mechanism, texts, first, streams)
@@ -139,21 +196,22 @@ class Sanitizer:
 
     def _word_by_word(
         self, mechanism: WordMechanism, texts: list[str], first: int, streams: Streams
-    ) -> tuple[list[str], Counts]:
+    ) -> tuple[list[str], DatasetCounts]:
         cut = [self._prepared(mechanism, text, first + i) for i, text in enumerate(texts)]
-        prepared = [each for each, _ in cut]
+        prepared = [text for text, _ in cut]
         if self.linkable is not None:
-            chosen = linked(self.linkable, mechanism).substitutes(prepared)
+            substitutes = linked(self.linkable, mechanism).substitutes(prepared)
         else:
-            chosen = WordRelease(mechanism, 1, False, prepared, first, streams).substitutes()
-        ids = np.concatenate(chosen, axis=1)[0]
+            release = WordRelease(mechanism, 1, False, prepared, first, streams)
+            substitutes = release.substitutes()
+        ids = np.concatenate(substitutes, axis=1)[0]
         words = mechanism.space.words(ids)
         returned = self._returned(mechanism, prepared, ids, words)
-        released, counts, at = [], Counts(), 0
+        released, counts, at = [], DatasetCounts(), 0
         for text, denied in cut:
             end = at + len(text)
             released.append(text.render(words[at:end]))
-            counts += count_text(text, denied, sum(returned[at:end]))
+            counts += _count_text(text, denied, sum(returned[at:end]))
             at = end
         return released, counts
 
@@ -167,10 +225,10 @@ class Sanitizer:
     def _returned(
         self, mechanism: WordMechanism, texts: list[PreparedText], ids: IntArray, words: list[str]
     ) -> list[bool]:
-        """Which words came back as they were, as a reader sees it: case tells nothing apart."""
+        """Which words came back as they were, ignoring case."""
         slots = np.concatenate([text.slots for text in texts])
-        known = np.maximum(slots, 0)
-        before = mechanism.space.words(known)
+        # An unknown word is never returned; any id will do for it here.
+        before = mechanism.space.words(np.maximum(slots, 0))
         return [
             slot >= 0 and (slot == new or old.casefold() == word.casefold())
             for slot, new, old, word in zip(
@@ -180,20 +238,20 @@ class Sanitizer:
 
     def _as_wholes(
         self, texts: list[str], first: int, streams: Streams
-    ) -> tuple[list[str], Counts]:
-        released, counts = [], Counts(texts=len(texts))
+    ) -> tuple[list[str], DatasetCounts]:
+        released, counts = [], DatasetCounts(texts=len(texts))
         answers_blanks = isinstance(self.obfuscator.mechanism, PoolMechanism)
         for result in self.obfuscator.obfuscate_batch(texts, first, streams):
             empty = not (answers_blanks or result.text.strip())
-            found = bool(result.variants) and not empty
-            released.append(result.variants[0] if found else "")
-            counts += Counts(
+            rewritten = bool(result.variants) and not empty
+            released.append(result.variants[0] if rewritten else "")
+            counts += DatasetCounts(
                 empty=empty,
-                rewritten=found,
-                verbatim=found and result.unchanged == 1,
-                withheld=not (found or empty),
-                kept_unprotected=len(result.kept) if found else 0,
-                words=len(result.kept) if found else 0,
+                rewritten=rewritten,
+                verbatim=rewritten and result.unchanged == 1,
+                withheld=not (rewritten or empty),
+                kept_unprotected=len(result.kept) if rewritten else 0,
+                words=len(result.kept) if rewritten else 0,
             )
         return released, counts
 
@@ -204,10 +262,31 @@ class Sanitizer:
         seed = (rng.entropy, rng.spawn_key) if isinstance(rng, SeedSequence) else rng
         pipeline = self.obfuscator.pipeline
         options: dict[str, Any] = {f.name: getattr(pipeline, f.name) for f in fields(pipeline)}
-        known: list[Any] = [mechanism.spec, self.columns, repr(seed), sorted(self.deny)]
-        known += [{**options, "keep": sorted(pipeline.keep)}, mechanism.made_with]
-        return hashlib.sha256(json.dumps(known).encode("utf-8", "surrogatepass")).hexdigest()
+        deciding = [
+            *(mechanism.spec, self.columns, repr(seed), sorted(self.deny)),
+            {**options, "keep": sorted(pipeline.keep)},
+            mechanism.made_with,
+        ]
+        return hashlib.sha256(json.dumps(deciding).encode("utf-8", "surrogatepass")).hexdigest()
 
     def __repr__(self) -> str:
         linkable = "unlinkable" if self.linkable is None else "linkable"
         return f"Sanitizer({self.obfuscator.mechanism!r}, {len(self.columns)} columns, {linkable})"
+
+
+def _count_text(prepared: PreparedText, denied: int, returned: int) -> DatasetCounts:
+    """Count one text, ``returned`` of whose words came back as they were."""
+    fates = prepared.counts
+    return DatasetCounts(
+        texts=1,
+        empty=not (len(prepared) or fates.dropped or fates.kept),
+        words=len(prepared) + fates.dropped + fates.kept,
+        changed=len(prepared) - returned,
+        returned=returned,
+        uniform=fates.uniform,
+        denied=denied,
+        dropped=fates.dropped,
+        kept_unknown=fates.kept_unknown,
+        kept_listed=fates.kept_listed,
+        kept_unprotected=fates.kept_unprotected,
+    )

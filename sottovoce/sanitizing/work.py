@@ -19,11 +19,18 @@ from typing import Any
 
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.files import locked, write_through, write_whole
-from sottovoce.sanitizing.counts import Counts
+from sottovoce.sanitizing.sanitizer import DatasetCounts
 from sottovoce.sanitizing.sources import START, Mark
 
 PLAN, JOURNAL, OUTPUT, LOCK = "plan.json", "journal", "output", "lock"
-AGAIN = "start anew with --overwrite"
+START_ANEW = "start anew with --overwrite"
+
+
+class WorkLostError(SottovoceError):
+    """What an earlier run left cannot be used: everything has to be done again."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"{problem}: {START_ANEW}")
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,7 @@ class State:
     rows: int = 0
     mark: Mark = START
     size: int = 0
-    counts: Counts = field(default_factory=Counts)
+    counts: DatasetCounts = field(default_factory=DatasetCounts)
     complete: bool = False
 
     def line(self) -> bytes:
@@ -44,12 +51,12 @@ class State:
 
     @classmethod
     def of(cls, line: bytes) -> State | None:
-        """Read a line, unless it is not whole."""
+        """Read a line of the journal; None if it is not whole."""
         check, _, body = line.rstrip(b"\n").partition(b" ")
         if not line.endswith(b"\n") or check != b"%08x" % zlib.crc32(body):
             return None
         content = json.loads(body)
-        mark, counts = tuple(content["mark"]), Counts(**content["counts"])
+        mark, counts = tuple(content["mark"]), DatasetCounts(**content["counts"])
         return cls(**{**content, "mark": mark, "counts": counts})
 
 
@@ -69,17 +76,17 @@ class Work:
         """Whether nothing of an earlier run is here."""
 
     def plan(self) -> dict[str, Any] | None:
-        """What was begun here, if anything."""
+        """The plan of a run that was begun here, if there is one."""
         try:
-            found: dict[str, Any] = json.loads((self.folder / PLAN).read_bytes())
+            plan: dict[str, Any] = json.loads((self.folder / PLAN).read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, ValueError):
-            raise SottovoceError(f"what an earlier run left is damaged: {AGAIN}") from None
-        return found
+            raise WorkLostError("what an earlier run left is damaged") from None
+        return plan
 
     def begin(self, plan: dict[str, Any]) -> None:
-        """Forget what may be here, and note what is to be done."""
+        """Discard what an earlier run left, and write the plan of this one."""
         (self.folder / PLAN).unlink(missing_ok=True)
         self._journal.truncate(0)
         with _private(self.output) as file:
@@ -88,14 +95,14 @@ class Work:
         self.fresh = True
 
     def restore(self) -> None:
-        """Go back to the last block that is on disk for sure."""
+        """Go back to the last block that the journal lists, and cut off what follows it."""
         self._journal.seek(0)
         good, lines = 0, self._journal.read().splitlines(keepends=True)
         for number, line in enumerate(lines):
             state = State.of(line)
             if state is None:
                 if number + 1 < len(lines):
-                    raise SottovoceError(f"the journal of the earlier run is damaged: {AGAIN}")
+                    raise WorkLostError("the journal of the earlier run is damaged")
                 break
             self.state, good = state, good + len(line)
         self._journal.truncate(good)
@@ -103,7 +110,7 @@ class Work:
             return  # It has its own name already.
         with _private(self.output) as file:
             if os.fstat(file.fileno()).st_size < self.state.size:
-                raise SottovoceError(f"the output of the earlier run is damaged: {AGAIN}")
+                raise WorkLostError("the output of the earlier run is damaged")
             file.truncate(self.state.size)
 
     @contextmanager
@@ -113,12 +120,12 @@ class Work:
             yield Appender(self, file)
 
     def note(self, state: State) -> None:
-        """Write down how far it is, for good."""
+        """Append a state to the journal, and wait until it is on disk."""
         write_through(self._journal, state.line())
         self.state = state
 
     def remove(self) -> None:
-        """Leave nothing behind; the plan goes first, so that half a folder is no work."""
+        """Remove the folder; the plan goes first, since a folder without one is no work."""
         with suppress(FileNotFoundError):
             (self.folder / PLAN).unlink()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -132,7 +139,7 @@ class Appender:
     file: FileIO
 
     def append(self, data: bytes, state: State) -> None:
-        """Write a block, and then that it was written."""
+        """Write a block, then note in the journal that it was written."""
         write_through(self.file, data)
         self.work.note(state)
 
@@ -143,7 +150,7 @@ def open_work(out: Path, *, resume: bool, overwrite: bool) -> Iterator[Work]:
     folder = work_folder(out)
     if folder.exists() and (folder / PLAN).exists() and not (resume or overwrite):
         raise UsageError(
-            "an earlier run on this output was stopped: go on with --resume, or " + AGAIN
+            "an earlier run on this output was stopped: go on with --resume, or " + START_ANEW
         )
     folder.mkdir(mode=0o700, exist_ok=True)
     busy = "another process is writing this output: wait for it"

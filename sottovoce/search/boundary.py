@@ -1,6 +1,6 @@
-"""The only door out: it knows obfuscated strings, an engine, and nothing else.
+"""The only code that sends queries: it gets obfuscated strings and an engine, nothing else.
 
-What was really asked never comes here, so whatever goes wrong here cannot tell it.
+The true query never comes here, so no error in this file can reveal it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Boundary:
         return Answers(tuple(order), dict(zip(order, self._ask(order, depth), strict=True)))
 
     def _spaced(self, queries: list[str], depth: int, progress: Progress | None) -> Answers:
-        """One by one, with pauses that vary, so that no rhythm marks what belongs together."""
+        """One by one, with random pauses: no rhythm shows which queries belong together."""
         answers: dict[str, list[Hit]] = {}
         for number, query in enumerate(queries):
             if number:

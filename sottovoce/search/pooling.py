@@ -1,4 +1,4 @@
-"""One list out of the answers to several queries: every document found, once."""
+"""Pooling: one list of all documents that several queries found, each document once."""
 
 from __future__ import annotations
 
@@ -56,14 +56,17 @@ def pool(answers: Sequence[Sequence[Hit]], method: str = "union") -> list[Pooled
         for rank, (hit, gain) in enumerate(zip(hits, _gains(hits, method), strict=True), start=1):
             places.setdefault(hit.doc_id, []).append(_Place(rank, number, gain, hit))
     total = max if method == "union" else math.fsum
-    scored = [(total([place.gain for place in found]), found) for found in places.values()]
+    scored = [
+        (total([place.gain for place in document_places]), document_places)
+        for document_places in places.values()
+    ]
     scored.sort(key=lambda pair: (-pair[0], min(pair[1])[:2]))
-    return [_pooled(score, found) for score, found in scored]
+    return [_pooled(score, document_places) for score, document_places in scored]
 
 
-def _pooled(score: float, found: list[_Place]) -> Pooled:
-    best = min(found).hit
-    numbers = tuple(place.answer for place in found)
+def _pooled(score: float, places: list[_Place]) -> Pooled:
+    best = min(places).hit
+    numbers = tuple(place.answer for place in places)
     return Pooled(best.doc_id, best.title, best.snippet, score, numbers)
 
 

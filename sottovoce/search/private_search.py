@@ -22,14 +22,14 @@ from sottovoce.search.pooling import Pooled, pool
 from sottovoce.search.reranking import Ranked, Reranker, rerank
 from sottovoce.text import folded_text
 from sottovoce.text.comparing import comparable
-from sottovoce.text.snippets import snippet
-from sottovoce.text.tokens import tokenise
+from sottovoce.text.tokens import tokenize
+from sottovoce.text.words import snippet
 
 RECALLED = "asked before: the same queries were sent again, which tells nothing new"
 
 
 class Step(NamedTuple):
-    """Where a search has got to; while it is sending, how many queries were answered."""
+    """A step of a search; while sending, how many queries were answered, and of how many."""
 
     name: Literal["obfuscating", "counting", "sending", "reranking"]
     done: int = 0
@@ -66,7 +66,7 @@ class CountedRelease:
 
 @dataclass(frozen=True, repr=False)
 class SearchResult:
-    """What came of a search. ``query`` and ``hits`` are for its owner alone; ``sent`` left."""
+    """The result of a search. Only ``sent`` left this machine; ``query`` and ``hits`` did not."""
 
     query: str
     sent: tuple[str, ...]
@@ -167,11 +167,11 @@ class PrivateSearch:
 
     @cached_property
     def boundary(self) -> Boundary:
-        """The door that this search uses."""
+        """What sends the queries of this search."""
         return Boundary(self.engine)
 
     def search(self, query: str, top: int = TOP, *, on_step: OnStep | None = None) -> SearchResult:
-        """The best hits for a query that stays here.
+        """The best hits for a query that stays on this machine.
 
         Nothing is sent if the query cannot be obfuscated, if the ledger refuses or fails, or if
         a variant is the query itself and that was forbidden.
@@ -309,4 +309,4 @@ def _problem(answers: Answers, sent: int) -> str | None:
 
 
 def _words(text: str) -> set[str]:
-    return {comparable(token.surface) for token in tokenise(text)}
+    return {comparable(token.surface) for token in tokenize(text)}

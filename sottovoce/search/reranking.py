@@ -1,4 +1,4 @@
-"""The pool in the order of the person's own query, which never leaves this machine."""
+"""Re-ranking: order the pool by the true query, which never leaves this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from sottovoce.collections import Document
 from sottovoce.encoders import Encoder, corpus_vectors, load_encoder
 from sottovoce.encoders.base import VECTORS_KEPT
-from sottovoce.engines.bm25 import BM25
+from sottovoce.engines import BM25
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.search.pooling import Pooled
 from sottovoce.types import Float32Array, Float64Array, Progress
@@ -64,8 +64,8 @@ def rerank(
     ]
 
 
-def _ranked(found: Pooled, rank: int, score: float) -> Ranked:
-    return Ranked(found.doc_id, rank, score, found.title, found.snippet, found.found_by)
+def _ranked(pooled: Pooled, rank: int, score: float) -> Ranked:
+    return Ranked(pooled.doc_id, rank, score, pooled.title, pooled.snippet, pooled.found_by)
 
 
 def load_reranker(name: str = "auto") -> Reranker:
@@ -101,7 +101,7 @@ class EncoderReranker:
         return f"EncoderReranker({self.encoder!r}, {len(self._kept)} vectors kept)"
 
     def prepare(self, texts: Sequence[str], progress: Progress | None = None) -> None:
-        """Have the vectors of a whole public collection at hand: from disk, or computed once."""
+        """Get the vectors of a whole public collection ready: from disk, or computed once."""
         vectors = corpus_vectors(self.encoder, texts, progress)
         self._prepared.update(zip(map(_key, texts), vectors, strict=True))
 
@@ -109,27 +109,27 @@ class EncoderReranker:
         """The cosine of the query and each text."""
         if not texts:
             return np.zeros(0)
-        (wanted,) = self.encoder.encode([query]).astype(np.float64)
-        return np.asarray((self._vectors(texts).astype(np.float64) * wanted).sum(axis=1))
+        (query_vector,) = self.encoder.encode([query]).astype(np.float64)
+        return np.asarray((self._vectors(texts).astype(np.float64) * query_vector).sum(axis=1))
 
     def _vectors(self, texts: Sequence[str]) -> Float32Array:
-        """The vectors of texts, encoding only those that were not seen lately."""
+        """The vectors of texts; only those that are not kept are computed."""
         keys = [_key(text) for text in texts]
-        known = {key: self._prepared[key] for key in keys if key in self._prepared}
+        vectors = {key: self._prepared[key] for key in keys if key in self._prepared}
         with self._lock:
-            known |= {key: self._kept[key] for key in keys if key in self._kept}
-        new = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+            vectors |= {key: self._kept[key] for key in keys if key in self._kept}
+        new = {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors}
         # Each vector is a copy: a row of the batch would keep the whole batch in memory.
         rows = (row.copy() for row in self.encoder.encode(list(new.values())))
-        known.update(zip(new, rows, strict=True))
+        vectors.update(zip(new, rows, strict=True))
         with self._lock:
             for key in dict.fromkeys(keys):
                 if key not in self._prepared:
-                    self._kept[key] = known[key]
+                    self._kept[key] = vectors[key]
                     self._kept.move_to_end(key)
             while len(self._kept) > self.keep:
                 self._kept.popitem(last=False)
-        return np.stack([known[key] for key in keys])
+        return np.stack([vectors[key] for key in keys])
 
 
 def _key(text: str) -> bytes:

@@ -2,7 +2,7 @@
 
 What is wrong with a file either stops the import, naming the line (duplicates, NaN or infinity,
 wrong dimension, nothing in it), or is skipped, counted and reported (malformed lines, up to a
-bound; words that no tokenizer would ever look up). See ``text_formats`` for the border.
+bound; words that no tokenizer would ever look up). See ``readers`` for what is malformed.
 """
 
 from __future__ import annotations
@@ -22,17 +22,20 @@ from pathlib import Path
 import numpy as np
 
 from sottovoce.errors import SottovoceError, SpaceError, UsageError
-from sottovoce.spaces.binary_formats import read_npz, read_word2vec_binary
-from sottovoce.spaces.entries import Batch, opened, parse_header
-from sottovoce.spaces.store import DuplicateWordError, SpaceWriter
-from sottovoce.spaces.text_formats import (
+from sottovoce.spaces.readers import (
     BYTE_ORDER_MARK,
     LINE_END,
+    Batch,
     numbers_at_end,
+    opened,
+    parse_header,
     read_glove,
+    read_npz,
+    read_wink_json,
     read_word2vec,
+    read_word2vec_binary,
 )
-from sottovoce.spaces.wink_json import read_wink_json
+from sottovoce.spaces.store import DuplicateWordError, SpaceWriter
 from sottovoce.types import IntArray, Progress
 
 MOST_MALFORMED = 1000
@@ -99,7 +102,7 @@ class ImportReport:
     """Could not be read as a word and its numbers; skipped."""
     left_out: Tally
     """Empty, or with whitespace or control characters inside: no text could ever match."""
-    not_normalised: Tally
+    not_normalized: Tally
     """Kept, but not in Unicode form NFC, which texts are brought to: never found in a text."""
     unit: str
     seconds: float
@@ -109,7 +112,7 @@ class ImportReport:
         reasons = [
             (self.malformed, "malformed, skipped"),
             (self.left_out, "left out: blank or with whitespace or control characters in the word"),
-            (self.not_normalised, "kept, but not in Unicode form NFC: texts will never match"),
+            (self.not_normalized, "kept, but not in Unicode form NFC: texts will never match"),
         ]
         return [
             f"{tally.count} {reason} ({tally.places(self.unit)})"
@@ -129,14 +132,14 @@ def import_vectors(
 ) -> ImportReport:
     """Convert a file of vectors into the word space ``folder``, which appears when complete."""
     path = Path(path)
-    chosen = choose_format(path, format)
+    format = choose_format(path, format)
     return write_space(
-        read(path, chosen),
+        read(path, format),
         Path(folder),
         name=name,
-        source=source or {"file": path.name, "format": chosen},
+        source=source or {"file": path.name, "format": format},
         file=path,
-        unit=FORMATS[chosen].unit,
+        unit=FORMATS[format].unit,
         progress=progress,
     )
 
@@ -206,7 +209,7 @@ def write_space(
     first = next(batches, None)
     if first is None:
         raise SpaceError(f"{file.name} is empty")
-    malformed = left_out = not_normalised = Tally()
+    malformed = left_out = not_normalized = Tally()
     numbers = []
     with SpaceWriter(folder, name=name, dimension=first.vectors.shape[1], source=source) as writer:
         for batch in chain([first], batches):
@@ -219,7 +222,7 @@ def write_space(
             odd = [not unicodedata.is_normalized("NFC", word) for word in words]
             left_out = left_out.plus(batch.numbers[~usable].tolist())
             numbers.append(batch.numbers[usable])
-            not_normalised = not_normalised.plus(numbers[-1][odd].tolist())
+            not_normalized = not_normalized.plus(numbers[-1][odd].tolist())
             writer.append(words, batch.vectors[usable])
             if progress:
                 progress(batch.position, total)
@@ -234,7 +237,7 @@ def write_space(
             dimension=writer.dimension,
             malformed=malformed,
             left_out=left_out,
-            not_normalised=not_normalised,
+            not_normalized=not_normalized,
             unit=unit,
             seconds=0.0,
         )

@@ -2,7 +2,7 @@
 
 Words and queries are rounded to 8-bit codes, w = s w^ + e and q = r q^ + f, and the integer
 products U = q^.w^ are exact. So |q.w - r s U| <= |f| |w| + |r q^| |e|, with every norm on the right
-known: a bound as hard as that of float32, only wider. It leaves some ten candidates a query.
+known: a bound as safe as that of float32, only wider. It leaves about ten candidates a query.
 
 The half norm of the Euclidean metric is written in base 127 into a few more columns, and a
 dimension with outliers is split over several, so that neither coarsens the step s for all.
@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.arrays import row_norms
 from sottovoce.errors import SottovoceError
-from sottovoce.spaces.scan import LANES, Candidates, FloatBound, block_width, row_norms
+from sottovoce.spaces.scan import LANES, Candidates, FloatBound, block_width
 from sottovoce.types import Float32Array, Float64Array, IntArray
 
 if TYPE_CHECKING:
@@ -108,7 +109,11 @@ class Int8Scan:
         self._encode(vectors, -operand[:, -1] if folded else np.zeros(len(operand), np.float32))
 
     def _choose_step(self, largest: Float64Array) -> None:
-        """The finest step that costs few columns for outliers and half norms."""
+        """The finest step that costs few columns for outliers and half norms.
+
+        ``largest`` is the largest absolute value of each dimension. A dimension of which that
+        exceeds ``limit`` takes several columns, its copies.
+        """
         budget = max(6, len(largest) // 8)
         for limit in np.quantile(largest[largest > 0], np.linspace(0.3, 1, 15)):
             self.copies = np.maximum(1, np.ceil(largest / limit)).astype(np.int64)
@@ -120,6 +125,7 @@ class Int8Scan:
 
     def _encode(self, vectors: Float32Array, half_norms: Float32Array) -> None:
         """Codes of each word: its parts, its norm, the digits of its half norm."""
+        # Rows are padded to whole lanes, columns to whole groups of four; 128 codes zero.
         split, width = len(self.source), len(self.source) + 1 + self.digits
         self.codes = np.full((-(-self.size // LANES) * LANES, -(-width // 4) * 4), 128, np.uint8)
         self.norm_unit = self.reach / TOP
@@ -128,11 +134,14 @@ class Int8Scan:
         for start in range(0, self.size, 1 << 13):
             rows = slice(start, min(start + (1 << 13), self.size))
             exact = vectors[rows].astype(np.float64)
+            # The parts, rounded to whole steps; |e| is the largest distance that this moves a word.
             whole = np.rint(exact / self.step)
             self.errors = max(self.errors, float(row_norms(exact - whole * self.step).max()))
             self.codes[rows, :split] = 128 + _split(whole[:, self.source], self.copies)
+            # The norm, rounded up: it multiplies a query's own rounding error.
             self.codes[rows, split] = 128 + np.ceil(row_norms(exact) / self.norm_unit)
             if self.digits:
+                # The half norm, in steps of step * unit, is subtracted: hence the sign.
                 exact_halves = half_norms[rows].astype(np.float64)
                 halves = np.rint(exact_halves / (self.step * self.unit))
                 halves = np.minimum(halves, TOP * self.digits)
@@ -158,7 +167,7 @@ class _Race:
     """A block of queries against all words, block after block.
 
     The integer scores are upper bounds: true score <= scale * U + room. A word whose bound reaches
-    the k-th best score known so far is scored in float32 at once, which raises that bar for all
+    the k-th best score so far is scored in float32 at once, which raises that bar for all
     that follow; so few words are ever scored.
     """
 
@@ -172,27 +181,35 @@ class _Race:
         self.scored: list[Candidates] = []
 
     def _encode(self, exact: Float64Array) -> None:
+        """Codes of each query, and how far its integer scores can lie below the true ones."""
         scan = self.scan
+        # The step r of each query: its largest part gets the largest code.
         rate = np.maximum(np.abs(exact).max(axis=1) / TOP, 1e-300)
         share = np.ones(len(exact))
         if scan.folded:
-            # The half norm counts with weight unit / rate, which must be a whole number.
+            # The half norm counts with weight unit / rate, which must be a whole number: where
+            # the ratio is 1 or more, the rate is changed so that it is. ``share`` is what part of
+            # the half norm the weight then stands for.
             ratio = np.minimum(scan.unit / rate, TOP)
             weight = np.where(ratio < 1, np.rint(ratio), np.floor(ratio))
             rate = np.where(ratio < 1, rate, scan.unit / np.maximum(weight, 1))
             share = weight * rate / scan.unit
+        # The parts, rounded to whole steps; |f| is how far that moves the query.
         whole = np.rint(exact / rate[:, None])
         self.scale = rate * scan.step
         error = row_norms(exact - whole * rate[:, None])
-        # |error| |w| enters by a column of its own, as far as a code can hold it.
+        # |f| |w| enters by a column of its own, as far as a code can hold it.
         per_norm = np.minimum(np.ceil(error * scan.norm_unit / self.scale), TOP)
         beyond = np.maximum(error - per_norm * self.scale / scan.norm_unit, 0) * scan.reach
+        # All other errors together: the rest of |f| |w|, |r q^| |e|, the rounding of the half
+        # norms and what their share leaves out, and the doubt of float32 itself.
         self.room = (1 + FUZZ) * (
             beyond
             + row_norms(whole * rate[:, None]) * scan.errors
             + share * scan.half_errors
             + np.abs(1 - share) * scan.half_norm
         ) + self.doubt
+        # Columns in the order of the words' codes: parts, norm, half norm.
         split, digits = len(scan.source), scan.digits
         self.codes = np.zeros((scan.codes.shape[1], len(exact)), dtype=np.int8)
         self.codes[:split] = whole.T[scan.source]
@@ -202,6 +219,7 @@ class _Race:
 
     def see(self, bounds: NDArray[np.int32], start: int, count: int) -> None:
         """Take the upper bounds (words, queries) of the words from ``start`` on."""
+        # Word i of the block lies in lane i % LANES; rows beyond ``count`` are padding.
         bounds[count:] = LOWEST
         lanes = bounds.reshape(-1, LANES, bounds.shape[1])
         peaks = np.maximum.reduce(lanes, axis=0)
@@ -210,6 +228,7 @@ class _Race:
             row = np.flatnonzero(peaks.max(axis=0) >= self.bar)
             lane = peaks[:, row].argmax(axis=0)
             self._score(lanes, peaks, start, lane, row)
+        # Then each lane whose peak reaches the bar, until no peak does.
         lane, row = np.nonzero(peaks >= self.bar)
         while len(row):
             self._score(lanes, peaks, start, lane, row)
@@ -225,20 +244,25 @@ class _Race:
         row: IntArray,
     ) -> None:
         """Score the peak of each of these lanes, and take it out of its lane."""
+        # Lanes that are used up have nothing to score.
         real = peaks[lane, row] > LOWEST
         lane, row = lane[real], row[real]
+        # Which word the peak is; without it, the lane has another peak.
         depth = lanes[:, lane, row].argmax(axis=0)
         columns = start + depth * LANES + lane
         lanes[depth, lane, row] = LOWEST
         peaks[lane, row] = lanes[:, lane, row].max(axis=0)
+        # Its score in float32.
         values = np.einsum("ij,ij->i", self.queries[row], self.scan.operand[columns])
         self.scored.append(Candidates(row, columns, values))
         self._raise_bar(row, values)
 
     def _raise_bar(self, rows: IntArray, values: Float32Array) -> None:
+        """Enter new scores among the k best of their queries, and raise the bars of these."""
         order = np.argsort(rows, kind="stable")
         rows, values = rows[order], values[order]
         touched = rows[:1]
+        # One score of each query at a time: it takes the place of the worst of the k best.
         while len(rows):
             first = np.concatenate([[True], rows[1:] != rows[:-1]])
             row, value = rows[first], values[first]
@@ -246,12 +270,13 @@ class _Race:
             worst = self.best[row].argmin(axis=1)
             self.best[row, worst] = np.maximum(self.best[row, worst], value)
             rows, values = rows[~first], values[~first]
+        # The bar is the k-th best score as an integer score, rounded down by one step more.
         kth = self.best[touched].min(axis=1)
         steps = np.floor((kth - self.room[touched]) / self.scale[touched]) - 1
         self.bar[touched] = np.maximum(steps, LOWEST + 1)
 
     def candidates(self) -> Candidates:
-        """What float32 cannot decide."""
+        """The words that float32 cannot decide between."""
         scored = Candidates.join(self.scored)
         floor = self.best.min(axis=1) - self.doubt
         return scored.where(scored.scores >= floor[scored.rows])

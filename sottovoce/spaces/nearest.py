@@ -13,15 +13,9 @@ from typing import Literal
 
 import numpy as np
 
+from sottovoce.arrays import row_norms
 from sottovoce.errors import UsageError
-from sottovoce.spaces.scan import (
-    QUERIES,
-    BlasScan,
-    Candidates,
-    Scan,
-    TooManyCandidatesError,
-    row_norms,
-)
+from sottovoce.spaces.scan import QUERIES, BlasScan, Candidates, Scan, TooManyCandidatesError
 from sottovoce.threads import parallel_map, threads
 from sottovoce.types import Float32Array, Float64Array, FloatArray, IntArray
 
@@ -68,6 +62,7 @@ class Nearest:
         return search
 
     def _operand(self) -> Float32Array:
+        """The rows that a scan multiplies queries with: the largest product is the nearest."""
         if self.metric == "inner":
             return self.vectors
         norms = row_norms(self.vectors)[:, None]
@@ -106,29 +101,33 @@ class Nearest:
         return ids, values
 
     def _block(self, points: Float32Array, k: int) -> tuple[IntArray, Float64Array]:
+        """The answer for one block of queries; in two halves if too many words come near."""
         try:
-            found = self.scan.candidates(points, k)
+            candidates = self.scan.candidates(points, k)
         except TooManyCandidatesError:
             half = len(points) // 2
-            parts = [self._block(part, k) for part in (points[:half], points[half:])]
-            return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
-        return self._decide(points.astype(np.float64), found, k)
+            left, right = self._block(points[:half], k), self._block(points[half:], k)
+            return np.concatenate([left[0], right[0]]), np.concatenate([left[1], right[1]])
+        return self._decide(points.astype(np.float64), candidates, k)
 
     def _decide(
-        self, points: Float64Array, found: Candidates, k: int
+        self, points: Float64Array, candidates: Candidates, k: int
     ) -> tuple[IntArray, Float64Array]:
         """The k best candidates of each row by their float64 scores, lowest id first on ties."""
-        costs = np.empty(len(found), dtype=np.float64)
+        rows, columns = candidates.rows, candidates.columns
+        costs = np.empty(len(candidates), dtype=np.float64)
         for start in range(0, len(costs), DECIDED_AT_ONCE):
             part = slice(start, start + DECIDED_AT_ONCE)
-            costs[part] = self._costs(points[found.rows[part]], found.columns[part])
-        order = np.lexsort((found.columns, costs, found.rows))
-        first = np.searchsorted(found.rows[order], np.arange(len(points)))
-        chosen = order[first[:, None] + np.arange(k)]
-        values = costs[chosen]
-        return found.columns[chosen], np.sqrt(values) if self.metric == "euclidean" else -values
+            costs[part] = self._costs(points[rows[part]], columns[part])
+        # Sorted by row, then cost, then id: the first k of each row are its answer.
+        order = np.lexsort((columns, costs, rows))
+        first = np.searchsorted(rows[order], np.arange(len(points)))
+        best = order[first[:, None] + np.arange(k)]
+        values = costs[best]
+        return columns[best], np.sqrt(values) if self.metric == "euclidean" else -values
 
     def _costs(self, points: Float64Array, columns: IntArray) -> Float64Array:
+        """What is least for the nearest: squared distances, negative cosines or products."""
         words = self.vectors[columns].astype(np.float64)
         if self.metric == "euclidean":
             words -= points
@@ -142,9 +141,9 @@ class Nearest:
 
 
 class _WarmingScan:
-    """Float32 for the first queries, 8-bit codes, which take a moment to make, from then on.
+    """Float32 for the first queries, then 8-bit codes, which take a moment to make.
 
-    Both find the true neighbours, so nobody can tell when it changes.
+    Both find the true neighbours, so answers do not depend on when it changes.
     """
 
     def __init__(self, operand: Float32Array, folded: bool) -> None:

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.types import Float32Array, Float64Array, IntArray
+from sottovoce.arrays import accumulated_error, row_norms
+from sottovoce.types import Float32Array, IntArray
 
 QUERIES = 1024
 """Queries in a block; with WORDS it bounds the memory of a thread."""
@@ -25,7 +26,6 @@ LANES = 64
 MANY_CANDIDATES = 1 << 22
 """More than this (masses of ties) and a block of queries is split in two."""
 
-UNIT_ROUNDOFF = 2.0**-24
 SMALLEST_NORMAL = 2.0**-126
 
 Scores = NDArray[Any]
@@ -47,9 +47,9 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def where(self, good: NDArray[np.bool_]) -> Candidates:
-        """Some of the pairs."""
-        return Candidates(self.rows[good], self.columns[good], self.scores[good])
+    def where(self, kept: NDArray[np.bool_]) -> Candidates:
+        """The pairs that a mask keeps."""
+        return Candidates(self.rows[kept], self.columns[kept], self.scores[kept])
 
     @staticmethod
     def join(parts: list[Candidates]) -> Candidates:
@@ -66,19 +66,6 @@ class Scan(Protocol):
 
     def candidates(self, points: Float32Array, k: int) -> Candidates:
         """All pairs that may be among the k largest ``point . word - half_norm`` of their row."""
-
-
-def accumulated_error(length: int) -> float:
-    """The classical bound n u / (1 - n u) of a float32 sum of ``length`` products, any order."""
-    # A few more operations: rounding the operands that we derive (half norms, unit vectors).
-    steps = length + 4
-    return steps * UNIT_ROUNDOFF / (1 - steps * UNIT_ROUNDOFF)
-
-
-def row_norms(rows: NDArray[Any]) -> Float64Array:
-    """Euclidean norms in float64."""
-    exact = rows.astype(np.float64)
-    return np.asarray(np.sqrt((exact * exact).sum(axis=1)))
 
 
 def block_width(words: int, queries: int, least: int, scores: int) -> int:
@@ -142,34 +129,39 @@ class Tracker:
         self.lowest = -np.inf if slack.dtype.kind == "f" else -(2**30)
         self.best = np.full((len(slack), k), self.lowest, dtype=slack.dtype)
         self.kth = self.best[:, 0].copy()
-        self.found: list[Candidates] = []
+        self.kept: list[Candidates] = []
         self.pending = 0
 
     def candidates(self) -> Candidates:
-        """What is still near the k-th best now."""
-        found = Candidates.join(self.found)
-        return found.where(found.scores >= (self.kth - self.slack)[found.rows])
+        """The candidates that are still near the k-th best now."""
+        kept = Candidates.join(self.kept)
+        return kept.where(kept.scores >= (self.kth - self.slack)[kept.rows])
 
     def see(self, scores: Scores, start: int, count: int) -> None:
         """Take note of ``count`` words from ``start`` on; ``scores`` has room for whole lanes."""
+        # Word i of the block lies in lane i % LANES, at depth i // LANES; the rest is padding.
         used = -(-count // LANES) * LANES
         scores[count:used] = self.lowest
         lanes = scores[:used].reshape(-1, LANES, scores.shape[1])
+        # The best score of each lane raises the k-th best, and tells which lanes to read.
         peaks = np.maximum.reduce(lanes, axis=0)
         self._raise_kth(peaks)
         floor = self.kth - self.slack
         lane, row = np.nonzero(peaks >= floor)
         if not len(row):
             return
+        # In those lanes, keep each word that comes near enough, and leave the padding out.
         members = lanes[:, lane, row]
         depth, pair = np.nonzero(members >= floor[row])
         columns = start + depth * LANES + lane[pair]
         real = columns < start + count
-        self.found.append(Candidates(row[pair], columns, members[depth, pair]).where(real))
-        self.pending += len(self.found[-1])
+        self.kept.append(Candidates(row[pair], columns, members[depth, pair]).where(real))
+        self.pending += len(self.kept[-1])
+        # Too many: drop those that the k-th best has left behind since; if that is not enough,
+        # the caller asks for fewer queries.
         if self.pending > MANY_CANDIDATES:
-            self.found = [self.candidates()]
-            self.pending = len(self.found[0])
+            self.kept = [self.candidates()]
+            self.pending = len(self.kept[0])
             if self.pending > MANY_CANDIDATES // 2 and len(self.kth) > 1:
                 raise TooManyCandidatesError
 
@@ -181,6 +173,6 @@ class Tracker:
         # The peaks of different lanes are different words: their k-th best is a lower bound.
         better = np.flatnonzero(highest > self.kth)
         together = np.concatenate([self.best[better], peaks.T[better]], axis=1)
-        kept = np.partition(together, together.shape[1] - self.k, axis=1)[:, -self.k :]
-        self.best[better] = kept
-        self.kth[better] = kept.min(axis=1)
+        k_best = np.partition(together, together.shape[1] - self.k, axis=1)[:, -self.k :]
+        self.best[better] = k_best
+        self.kth[better] = k_best.min(axis=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -12,9 +13,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sottovoce.arrays import row_blocks
 from sottovoce.errors import SpaceError, UsageError
+from sottovoce.files import whole_file
 from sottovoce.spaces import store
-from sottovoce.spaces.derived import remembered
 from sottovoce.spaces.nearest import Nearest
 from sottovoce.types import UNKNOWN, Float32Array, Float64Array, IntArray
 
@@ -164,7 +166,7 @@ class WordSpace:
         if self._sha256 is not None:
             return self._sha256
         return store.content_hash(
-            bytes(self._words), np.asarray(self._offsets), store.row_blocks(self._folded)
+            bytes(self._words), np.asarray(self._offsets), row_blocks(self._folded)
         )
 
     def word(self, position: int) -> str:
@@ -246,13 +248,13 @@ class WordSpace:
     def covariance(self) -> Float64Array:
         """Sample covariance of the vectors, scaled to mean variance 1 (section 3 of Xu et al.)."""
         mean = np.zeros(self.dimension)
-        for block in store.row_blocks(self._folded):
+        for block in row_blocks(self._folded):
             mean += block[:, :-1].sum(axis=0, dtype=np.float64)
         mean /= self.size
         total = np.zeros((self.dimension, self.dimension))
-        for block in store.row_blocks(self._folded):
-            centred = block[:, :-1].astype(np.float64) - mean
-            total += centred.T @ centred
+        for block in row_blocks(self._folded):
+            centered = block[:, :-1].astype(np.float64) - mean
+            total += centered.T @ centered
         spread = np.trace(total) / self.dimension
         if not spread > 0:
             raise UsageError("the words of this space all have the same vector: it has no shape")
@@ -264,7 +266,7 @@ class WordSpace:
         Nothing that depends on a text may come here.
         """
         if name not in self._derived:
-            self._derived[name] = remembered(self.folder, name, size, make)
+            self._derived[name] = _kept_on_disk(self.folder, name, size, make)
         return self._derived[name]
 
     # Identity
@@ -286,6 +288,24 @@ class WordSpace:
             "output": self._output,
         }
         return _rebuild, (state,)
+
+
+def _kept_on_disk(
+    folder: Path | None, name: str, size: int, make: Callable[[], IntArray]
+) -> IntArray:
+    """The array of this name and size, read from the folder, or made and, if possible, kept."""
+    if folder is None:
+        return make()
+    file = folder / f"{name}.npy"
+    with suppress(OSError, ValueError, EOFError):
+        kept: IntArray = np.load(file)
+        if kept.shape == (size,) and kept.dtype.kind == "i":
+            return kept.astype(np.int64)
+    made = make()
+    # A folder that cannot be written to is no reason to fail.
+    with suppress(OSError), whole_file(file) as part, part.open("wb") as out:
+        np.save(out, made.astype(np.int32))
+    return made
 
 
 def _reopen(folder: Path, sha256: str, output: OutputVocabulary | None) -> WordSpace:

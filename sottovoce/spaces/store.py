@@ -67,10 +67,11 @@ def hash_table(hashes: NDArray[np.uint64]) -> NDArray[np.int32]:
     slots = (hashes & np.uint64(size - 1)).astype(np.int64)
     pending = np.arange(len(hashes), dtype=np.int32)
     while len(pending):
-        # Of those that want the same free slot the first gets it; the others move on by one.
-        wanted, first = np.unique(slots[pending], return_index=True)
-        free = table[wanted] == EMPTY_SLOT
-        table[wanted[free]] = pending[first[free]]
+        # Of the words that aim at the same free slot the first one gets it.
+        aimed_at, first = np.unique(slots[pending], return_index=True)
+        free = table[aimed_at] == EMPTY_SLOT
+        table[aimed_at[free]] = pending[first[free]]
+        # The other words move on by one slot.
         placed = table[slots[pending]] == pending
         pending = pending[~placed]
         slots[pending] = (slots[pending] + 1) & (size - 1)
@@ -94,12 +95,6 @@ def content_hash(words: bytes, offsets: NDArray[np.int64], folded: Iterable[Floa
     for block in folded:
         digest.update(np.ascontiguousarray(block[:, :-1], dtype="<f4").tobytes())
     return digest.hexdigest()
-
-
-def row_blocks(array: Float32Array, rows: int = 16384) -> Iterable[Float32Array]:
-    """The rows of a (mapped) array, a block at a time."""
-    for start in range(0, len(array), rows):
-        yield array[start : start + rows]
 
 
 def stored_blocks(vectors: Path, rows: int = 16384) -> Iterable[Float32Array]:

@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.errors import need
-from sottovoce.spaces.scan import (
-    MANY_CANDIDATES,
-    Candidates,
-    FloatBound,
-    TooManyCandidatesError,
-)
+from sottovoce.spaces.scan import MANY_CANDIDATES, Candidates, FloatBound, TooManyCandidatesError
 from sottovoce.types import Float32Array
 
 if TYPE_CHECKING:
@@ -49,27 +44,30 @@ class TorchScan:
         queries = torch.from_numpy(self.bound.queries(points)).to(self.device)
         room = torch.from_numpy(self.bound.slack(points)).to(self.device)
         best = torch.full((len(queries), k), -torch.inf, device=self.device)
-        found: list[Candidates] = []
+        kept: list[Candidates] = []
         pending = 0
         width = max(k, SCORES_ON_DEVICE // max(1, len(queries)))
         for start in range(0, len(self.operand), width):
             scores = self._products(queries, self.operand[start : start + width])
-            here = scores.topk(min(k, scores.shape[1]), dim=1).values
-            best = torch.cat([best, here], dim=1).topk(k, dim=1).values
+            # The k best of this block and of all before it.
+            block_best = scores.topk(min(k, scores.shape[1]), dim=1).values
+            best = torch.cat([best, block_best], dim=1).topk(k, dim=1).values
+            # Words of this block that come near the k-th best so far.
             near = scores >= (best[:, -1] - room)[:, None]
             rows, columns = near.nonzero(as_tuple=True)
             pending += len(rows)
             if pending > MANY_CANDIDATES and len(queries) > 1:
                 raise TooManyCandidatesError
-            found.append(
+            kept.append(
                 Candidates(
                     rows.cpu().numpy(),
                     (columns + start).cpu().numpy(),
                     scores[rows, columns].cpu().numpy(),
                 )
             )
+        # Of these, the words that come near the k-th best of all.
         floor = (best[:, -1] - room).cpu().numpy()
-        together = Candidates.join(found)
+        together = Candidates.join(kept)
         return together.where(together.scores >= floor[together.rows])
 
     def _products(self, queries: torch.Tensor, block: torch.Tensor) -> torch.Tensor:

@@ -44,7 +44,7 @@ def admitted(space: WordSpace, choice: str) -> IntArray:
         case "all", "":
             return np.arange(space.size, dtype=np.int64)
         case "clean", "":
-            return _those(space, is_clean)
+            return _ids_where(space, is_clean)
         case "dictionary", "":
             return _of_language(space, ENGLISH)
         case "language", code if code:
@@ -72,13 +72,13 @@ def read_word_list(space: WordSpace, path: str) -> WordList:
         listed = read_words(Path(path).expanduser())
     except SottovoceError as error:
         raise UsageError(f"cannot read the word list {path}: {error}") from None
-    ids = _those(space, listed.__contains__)
+    ids = _ids_where(space, listed.__contains__)
     return WordList(ids, missing=len(listed) - len(ids))
 
 
 def _of_language(space: WordSpace, code: str) -> IntArray:
-    known = _dictionary(code)
-    return _those(space, lambda word: word in known and is_clean(word))
+    dictionary = _dictionary(code)
+    return _ids_where(space, lambda word: word in dictionary and is_clean(word))
 
 
 def _dictionary(code: str) -> Collection[str]:
@@ -91,6 +91,6 @@ def _dictionary(code: str) -> Collection[str]:
     return words
 
 
-def _those(space: WordSpace, admits: Callable[[str], bool]) -> IntArray:
+def _ids_where(space: WordSpace, admits: Callable[[str], bool]) -> IntArray:
     words = space.words(np.arange(space.size, dtype=np.int64))
     return np.flatnonzero(np.array([admits(word) for word in words], dtype=np.bool_))

@@ -3,11 +3,10 @@
 from sottovoce.text.comparing import folded_text
 from sottovoce.text.pipeline import TextPipeline
 from sottovoce.text.prepared import Counts, PreparedText
-from sottovoce.text.protection import NOUNS_AND_ADJECTIVES
+from sottovoce.text.protection import NOUNS_AND_ADJECTIVES, TaggedToken, tagged
 from sottovoce.text.resolve import Lexicon, Part, resolve
-from sottovoce.text.stopwords import FUNCTION_WORDS
-from sottovoce.text.tags import TaggedToken, tagged
-from sottovoce.text.tokens import Token, normalise, tokenise
+from sottovoce.text.tokens import Token, normalize, tokenize
+from sottovoce.text.words import FUNCTION_WORDS
 from sottovoce.types import UNKNOWN
 
 __all__ = [
@@ -22,8 +21,8 @@ __all__ = [
     "TextPipeline",
     "Token",
     "folded_text",
-    "normalise",
+    "normalize",
     "resolve",
     "tagged",
-    "tokenise",
+    "tokenize",
 ]

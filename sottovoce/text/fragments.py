@@ -1,21 +1,27 @@
-"""What becomes of one chunk of text: the part of the work that repeats, so it is done once.
+"""Fragments, what becomes of one chunk of text, and how they are put together to a prepared text.
 
 A fragment is a chunk (a stretch without whitespace) with slots where substitutes will stand
-and literals, the text between them. It depends on the chunk, the space and the options alone, so
-that a text of millions of words costs one look-up per word. Where the neighbours decide, they do
-so through one flag for each token.
+and literals, the text between them. It depends on the chunk, the space and the options alone. So
+it is made once, and a text of millions of words costs one look-up per word. Where the neighbours
+decide, they do so through one flag for each token.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
 
 from sottovoce.choices import UnknownPolicy
 from sottovoce.text.comparing import comparable, visible
+from sottovoce.text.prepared import Counts, PreparedText
 from sottovoce.text.protection import InClear
 from sottovoce.text.resolve import Lexicon, Part, resolve
 from sottovoce.text.tokens import punctuation, spans
-from sottovoce.types import UNKNOWN
+from sottovoce.types import UNKNOWN, IntArray
+
+_LINE_BREAKS = frozenset("\n\r\u2028\u2029")
 
 Fate: TypeAlias = Literal["uniform", "dropped", "kept_unknown", "kept_listed", "kept_unprotected"]
 
@@ -76,9 +82,9 @@ def fragment(
     Without it, the rules alone decide.
     """
     if chunk.isalnum() and not (any(in_clear) or rules.listed(chunk)):
-        found = resolve(chunk, lexicon)[0].id
-        if found != UNKNOWN:  # by far the most frequent case
-            return Fragment(("", ""), (found,), (0, len(chunk)), ())
+        word_id = resolve(chunk, lexicon)[0].id
+        if word_id != UNKNOWN:  # by far the most frequent case
+            return Fragment(("", ""), (word_id,), (0, len(chunk)), ())
     builder = _Builder(lexicon, rules)
     position = 0
     for number, (start, end) in enumerate(spans(chunk)):
@@ -149,7 +155,7 @@ class _Builder:
         self.spans += (start, end)
 
     def _begin_word(self) -> None:
-        """Two words that touch, as a word and an emoji do, are set apart by a blank."""
+        """Put a blank between two words that touch, as a word and an emoji do."""
         if self.after_word:
             self.pieces.append(" ")
         self.after_word = True
@@ -157,3 +163,97 @@ class _Builder:
     def _end_literal(self) -> None:
         self.literals.append("".join(self.pieces))
         self.pieces.clear()
+
+
+class Assembly:
+    """Collects fragments and the whitespace between them; used up by :meth:`finish`."""
+
+    def __init__(self) -> None:
+        self._offset = 0
+        self._slots: list[IntArray] = []
+        self._spans: list[IntArray] = []
+        self._events: Counter[Event] = Counter()
+        self._literals: list[str] = []
+        # Text since the last slot: pieces long settled, the last piece, and the blank after it,
+        # which may yet be taken back.
+        self._settled: list[str] = []
+        self._tail = self._blank = ""
+
+    def add(self, chunks: list[str], pieces: list[Fragment], blanks: list[str]) -> None:
+        """Append chunks, the fragment of each, and the whitespace after each.
+
+        Where a chunk is left out altogether, so is a blank beside it.
+        """
+        ids: list[int] = []
+        edges: list[int] = []
+        literals, settled, tail, blank = self._literals, self._settled, self._tail, self._blank
+        offset = self._offset
+        for chunk, piece, blank_after in zip(chunks, pieces, blanks, strict=True):
+            piece_literals, piece_ids, piece_spans, events = piece
+            if piece_ids:
+                # All text since the last slot becomes the literal before this one.
+                ids += piece_ids
+                for edge in piece_spans:
+                    edges.append(offset + edge)
+                before = tail + blank + piece_literals[0]
+                if settled:
+                    before = "".join(settled) + before
+                    settled.clear()
+                literals.append(before or (" " if literals else ""))
+                if len(piece_literals) > 2:
+                    literals += piece_literals[1:-1]
+                tail, blank = piece_literals[-1], blank_after
+            elif piece_literals[0] or not chunk:
+                # Text without a slot.
+                settled += (tail, blank, piece_literals[0])
+                tail, blank = "", blank_after
+            elif _breaks_line(blank) and _breaks_line(blank_after):
+                # A line of which nothing is left stays as an empty line.
+                settled += (tail, blank)
+                tail, blank = "", blank_after
+            else:
+                blank = _one_of_two_blanks(blank, blank_after)
+            for event in events:
+                self._events[event] += 1
+            offset += len(chunk) + len(blank_after)
+        self._tail, self._blank, self._offset = tail, blank, offset
+        self._slots.append(np.array(ids, dtype=np.int64))
+        self._spans.append(np.array(edges, dtype=np.int64).reshape(-1, 2))
+
+    def finish(self, text: str, *, restores_case: bool, releases_punctuation: bool) -> PreparedText:
+        """Close the last literal and hand out the whole."""
+        self._literals.append("".join((*self._settled, self._tail, self._blank)))
+        slots = np.concatenate(self._slots)
+        fates: Counter[str] = Counter()
+        unknown: dict[str, None] = {}
+        kept: dict[str, None] = {}
+        for (surface, fate), times in self._events.items():
+            fates[fate] += times
+            if fate not in ("kept_listed", "kept_unprotected"):
+                unknown[surface] = None
+            if fate not in ("uniform", "dropped"):
+                kept[surface] = None
+        return PreparedText(
+            text=text,
+            slots=slots,
+            spans=np.concatenate(self._spans),
+            literals=tuple(self._literals),
+            unknown=tuple(unknown),
+            kept=tuple(kept),
+            counts=Counts(known=len(slots) - fates["uniform"], **fates),
+            restores_case=restores_case,
+            releases_punctuation=releases_punctuation,
+        )
+
+
+def _one_of_two_blanks(before: str, after: str) -> str:
+    """Choose what stays of the whitespace around a chunk left out; nothing at a text's edge."""
+    if _breaks_line(before):
+        return before
+    if _breaks_line(after):
+        return after
+    return before if after else ""
+
+
+def _breaks_line(blank: str) -> bool:
+    return not _LINE_BREAKS.isdisjoint(blank)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 from weakref import WeakKeyDictionary
@@ -13,14 +13,12 @@ import numpy as np
 from sottovoce.choices import UnknownPolicy
 from sottovoce.errors import PrivacyWarning, UnknownWordError, UsageError, did_you_mean
 from sottovoce.language.tagging import check_tagger, load_tagger
-from sottovoce.text.assembly import Assembly
-from sottovoce.text.comparing import comparable
-from sottovoce.text.fragments import Fragment, Rules, fragment
+from sottovoce.text.comparing import comparable_words
+from sottovoce.text.fragments import Assembly, Fragment, Rules, fragment
 from sottovoce.text.prepared import PreparedText
-from sottovoce.text.protection import PROTECTIONS, no_word, protected_tags
+from sottovoce.text.protection import PROTECTIONS, Judged, judged_blocks, no_word, protected_tags
 from sottovoce.text.resolve import Lexicon
-from sottovoce.text.tags import Judged, judged_blocks
-from sottovoce.text.tokens import blocks, normalise, tokenise
+from sottovoce.text.tokens import blocks, normalize
 
 _REMEMBERED_CHUNKS = 1 << 17
 _REMEMBERED_LENGTH = 64
@@ -66,7 +64,7 @@ class TextPipeline:
         _check_choice("punctuation", self.punctuation, ("keep", "drop"))
         if not isinstance(self.restore_case, bool):
             raise UsageError("restore_case must be True or False")
-        object.__setattr__(self, "keep", _keep_list(self.keep))
+        object.__setattr__(self, "keep", comparable_words(self.keep, "keep"))
         if self.unknown == "keep":
             warnings.warn(
                 "unknown='keep' releases every word that the space lacks in clear, and these are "
@@ -82,12 +80,12 @@ class TextPipeline:
         """
         if not isinstance(text, str):
             raise UsageError(f"a text must be a str, not {type(text).__name__}")
-        normalised = normalise(text)
+        normalized = normalize(text)
         assembly = Assembly()
-        for chunks, pieces, blanks in self._cut(normalised, space):
+        for chunks, pieces, blanks in self._cut(normalized, space):
             assembly.add(chunks, pieces, blanks)
         prepared = assembly.finish(
-            normalised,
+            normalized,
             restores_case=self.restore_case,
             releases_punctuation=self.punctuation == "keep",
         )
@@ -143,19 +141,6 @@ def _refuse_unknown(prepared: PreparedText) -> None:
         f"{', '.join(shown)}{more}. Replace them by uniform draws with unknown='uniform', leave "
         "them out with 'drop', release chosen words with the keep list, or use a larger space."
     )
-
-
-def _keep_list(words: Iterable[str]) -> frozenset[str]:
-    listed = [] if isinstance(words, str) else list(words)
-    if isinstance(words, str) or not all(isinstance(word, str) for word in listed):
-        raise UsageError("keep must be a collection of words, such as frozenset({'python'})")
-    for word in listed:
-        if [token.surface for token in tokenise(word)] != [normalise(word)]:
-            raise UsageError(
-                "each entry of keep must be one word without punctuation around it; list the "
-                "words of a phrase one by one"
-            )
-    return frozenset(map(comparable, listed))
 
 
 def _as_text(option: str, value: object) -> str:

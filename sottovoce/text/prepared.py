@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 
 from sottovoce.errors import UsageError
-from sottovoce.text.case import restore_case
 from sottovoce.types import UNKNOWN, BoolArray, IntArray
 
 
@@ -135,3 +134,20 @@ def caveats(
 
 def _words(count: int, kind: str = "") -> str:
     return f"{count} {kind + ' ' if kind else ''}word{'' if count == 1 else 's'}"
+
+
+def restore_case(original: str, substitute: str) -> str:
+    """Put the substitute in UPPER, Title or lower case like the original, or leave it as it is.
+
+    A single capital counts as Title: it mostly begins a sentence.
+    """
+    if original.islower():
+        return substitute.lower()
+    cased = [letter for letter in original if letter.lower() != letter.upper()]
+    if not cased:
+        return substitute
+    if all(letter.islower() for letter in cased[1:]):
+        return substitute.capitalize()
+    if original.isupper():
+        return substitute.upper()
+    return substitute

@@ -112,8 +112,8 @@ def _first_known(surface: str, lexicon: Lexicon) -> int:
         return UNKNOWN
     previous = ""
     for spelling in spellings(surface):
-        if spelling != previous and (found := lexicon.id(spelling)) != UNKNOWN:
-            return found
+        if spelling != previous and (word_id := lexicon.id(spelling)) != UNKNOWN:
+            return word_id
         previous = spelling
     return UNKNOWN
 
@@ -144,9 +144,9 @@ def _compound(surface: str, lexicon: Lexicon) -> tuple[Part, ...]:
     if _WHOLE.search(surface):
         return ()
     ending = _POSSESSIVE.search(surface.translate(STRAIGHT_APOSTROPHES))
-    found = [m.span() for m in _PART.finditer(surface, 0, ending.start() if ending else None)]
-    if found and ending:
-        found[-1] = (found[-1][0], len(surface))
+    spans = [m.span() for m in _PART.finditer(surface, 0, ending.start() if ending else None)]
+    if spans and ending:
+        spans[-1] = (spans[-1][0], len(surface))
     return tuple(
-        Part(start, end, _first_known(surface[start:end], lexicon)) for start, end in found
+        Part(start, end, _first_known(surface[start:end], lexicon)) for start, end in spans
     )

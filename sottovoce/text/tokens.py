@@ -5,7 +5,7 @@ text. Everything else - letters, marks, numbers, symbols, emoji, private-use and
 characters, lone surrogates - is part of a token. Control and format characters outside words
 are neither: they carry nothing visible, could carry something hidden, and are left out.
 
-Offsets count characters of the normalised text.
+Offsets count characters of the normalized text.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Token(NamedTuple):
         return f"Token({self.start}, {self.end})"
 
 
-def normalise(text: str) -> str:
+def normalize(text: str) -> str:
     """Bring a text into Unicode normal form C; doing it again changes nothing."""
     if text.isascii():
         return text
@@ -110,12 +110,12 @@ def punctuation(gap: str) -> str:
     return _NOT_PUNCTUATION.sub("", gap)
 
 
-def tokenise(text: str) -> list[Token]:
-    """Find all tokens of a text, with offsets into ``normalise(text)``."""
-    found, offset = [], 0
-    for chunks, blanks in blocks(normalise(text)):
+def tokenize(text: str) -> list[Token]:
+    """Find all tokens of a text, with offsets into ``normalize(text)``."""
+    tokens, offset = [], 0
+    for chunks, blanks in blocks(normalize(text)):
         for chunk, blank in zip(chunks, blanks, strict=True):
             for start, end in spans(chunk):
-                found.append(Token(chunk[start:end], offset + start, offset + end))
+                tokens.append(Token(chunk[start:end], offset + start, offset + end))
             offset += len(chunk) + len(blank)
-    return found
+    return tokens

@@ -66,9 +66,9 @@ def load_model(
     if name == "embeddings":
         return Embeddings(load_encoder(encoder) if isinstance(encoder, str) else encoder)
     if name == "bilstm":
-        from sottovoce.spaces.sources import resolve
+        from sottovoce.resources import load_space
 
-        return BiLSTM(resolve(None) if space is None else space)
+        return BiLSTM(load_space(None) if space is None else space)
     hint = did_you_mean(name, MODELS, f"there are {', '.join(MODELS)}")
     raise UsageError(f"no such model: {hint}")
 

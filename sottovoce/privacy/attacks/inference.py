@@ -26,11 +26,11 @@ from typing import Any
 
 import numpy as np
 
+from sottovoce.arrays import accumulated_error
 from sottovoce.encoders import Encoder, load_encoder
 from sottovoce.errors import UsageError
 from sottovoce.privacy.attacks.query_log import NOT_THERE, QueryLog
 from sottovoce.privacy.attacks.releases import Released
-from sottovoce.spaces.scan import accumulated_error
 from sottovoce.statistics import LEVEL, bootstrap_mean, clopper_pearson
 from sottovoce.text.comparing import folded_text
 from sottovoce.threads import parallel_map

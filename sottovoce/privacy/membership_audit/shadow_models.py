@@ -29,7 +29,7 @@ from sottovoce.privacy.membership_audit.outcomes import (
 )
 from sottovoce.privacy.membership_audit.users import Sides, UserLog, choose_users, draw_sides
 from sottovoce.randomness import as_generator, as_seed
-from sottovoce.text import tokenise
+from sottovoce.text import tokenize
 from sottovoce.text.comparing import comparable
 from sottovoce.types import Float64Array, IntArray, Progress, count_up
 
@@ -162,7 +162,7 @@ class Numbering:
         """The ids of the words of queries, with ``BOUNDARY`` before each query and at the end."""
         ids, tokens = self._ids, [BOUNDARY]
         for query in queries:
-            words = (comparable(token.surface) for token in tokenise(query))
+            words = (comparable(token.surface) for token in tokenize(query))
             tokens.extend(ids.setdefault(word, len(ids) + 1) for word in words)
             tokens.append(BOUNDARY)
         return np.asarray(tokens, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""A whole file: checked first, sanitised block by block, given its name when all of it is there."""
+"""Data sets in files: opened by their format, sanitized block by block, and written whole."""
 
 from __future__ import annotations
 
@@ -14,15 +14,66 @@ from pathlib import Path
 from typing import Any
 
 from sottovoce import __version__
+from sottovoce.choices import Format
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.files import move_file, settle_file, write_whole
-from sottovoce.sanitizing.formats import format_of, is_packed
-from sottovoce.sanitizing.pool import Engine, sanitize_blocks
+from sottovoce.sanitizing.arrow import ParquetSource
+from sottovoce.sanitizing.csv_rows import CsvSource
+from sottovoce.sanitizing.executor import Executor, sanitize_blocks
+from sottovoce.sanitizing.json_rows import JsonSource
 from sottovoce.sanitizing.report import Report
 from sottovoce.sanitizing.sanitizer import Sanitizer
 from sottovoce.sanitizing.sources import START, Source
-from sottovoce.sanitizing.work import AGAIN, State, Work, open_work
+from sottovoce.sanitizing.work import START_ANEW, State, Work, WorkLostError, open_work
 from sottovoce.types import Progress
+
+ENDINGS: dict[str, Format] = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+
+
+def open_source(
+    path: Path | str,
+    columns: tuple[str, ...],
+    format: Format | None = None,
+    delimiter: str | None = None,
+) -> Source:
+    """Open a data set; the file's name tells its format unless that is given."""
+    file = Path(path)
+    if file.is_dir():
+        raise UsageError("the input is a folder: name a file, one call for each")
+    if not file.exists():
+        raise UsageError("there is no such input file: check the path")
+    if not file.is_file():
+        raise UsageError("the input must be a file on disk: it is read twice, and after a --resume")
+    format = format or format_of(file)
+    if format is None:
+        raise UsageError("the format is not clear from the name: give --format csv|jsonl|parquet")
+    if delimiter is not None and format != "csv":
+        raise UsageError("--delimiter is for CSV files")
+    if format == "csv":
+        usual = "\t" if _ending(file) == ".tsv" else ","
+        return CsvSource(file, columns, usual if delimiter is None else delimiter)
+    return JsonSource(file, columns) if format == "jsonl" else ParquetSource(file, columns)
+
+
+def format_of(file: Path) -> Format | None:
+    """The format that a file's name tells."""
+    return ENDINGS.get(_ending(file))
+
+
+def is_packed(file: Path) -> bool:
+    """Whether a file is to be gzipped."""
+    return file.suffix.lower() == ".gz"
+
+
+def _ending(file: Path) -> str:
+    return (Path(file.stem) if is_packed(file) else file).suffix.lower()
 
 
 def sanitize_file(
@@ -35,24 +86,24 @@ def sanitize_file(
     overwrite: bool = False,
     own_secret: bool = False,
     workers: int = 1,
-    engine: Engine | None = None,
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Write the sanitised data set to ``out``, and the report as JSON to ``report``.
+    """Write the sanitized data set to ``out``, and the report as JSON to ``report``.
 
     The output has its name only when it is whole. ``resume`` goes on with a run that was killed;
     with a seed, the result is that of an undisturbed run. ``own_secret`` says that the secret of
     linkable words was made for this run: it is kept with the work, and destroyed at its end.
-    ``engine`` says where the blocks are worked on, if not here: see ``sottovoce.integrations``.
+    ``executor`` says where the blocks are worked on, if not here: see ``sottovoce.integrations``.
     """
     target, side = Path(out), None if report is None else Path(report)
     if workers < 1:
         raise UsageError("at least one worker is needed")
-    engine = engine or partial(sanitize_blocks, workers=workers)
+    executor = executor or partial(sanitize_blocks, workers=workers)
     _check_paths(source, target, side)
     before = _stamp(source.path)
     rows = sum(block.rows for block in source.blocks(START))
-    with _kept_on_failure(), open_work(target, resume=resume, overwrite=overwrite) as work:
+    with _write_errors_explained(), open_work(target, resume=resume, overwrite=overwrite) as work:
         plan = _plan(sanitizer, source, target, own_secret)
         begun = work.plan() if resume else None
         if begun is None:
@@ -63,10 +114,10 @@ def sanitize_file(
             work.restore()
             if not work.state.complete:
                 _refuse_existing(target, side, overwrite)
-        with _hint(work):
-            _work_through(sanitizer, source, work, is_packed(target), engine, rows, progress)
+        with _kept_rows_mentioned(work):
+            _work_through(sanitizer, source, work, is_packed(target), executor, rows, progress)
             if _stamp(source.path) != before or work.state.rows != rows:
-                raise SottovoceError("the input changed while it was read: " + AGAIN)
+                raise WorkLostError("the input changed while it was read")
             result = Report(sanitizer, work.state.counts)
             _finish(source, work, target, side, result)
         return result
@@ -77,7 +128,7 @@ def _work_through(
     source: Source,
     work: Work,
     packed: bool,
-    engine: Engine,
+    executor: Executor,
     rows: int,
     progress: Progress | None,
 ) -> None:
@@ -88,7 +139,7 @@ def _work_through(
         return
     with work.appending() as out:
         blocks = source.blocks(state.mark)
-        for block, texts, counts in engine(sanitizer, blocks, state.rows):
+        for block, texts, counts in executor(sanitizer, blocks, state.rows):
             data = block.filled(texts)
             if packed:
                 data = gzip.compress(data, mtime=0)
@@ -102,14 +153,14 @@ def _work_through(
 
 
 def _finish(source: Source, work: Work, out: Path, side: Path | None, report: Report) -> None:
-    """Give the output its name. Whoever is killed here does the rest of it again."""
+    """Move the output to its final name. Repeating this after a kill is safe."""
     if work.output.exists():
         whole = source.finished(work.output)
         settle_file(whole)
         move_file(whole, out)
         work.output.unlink(missing_ok=True)
     elif not out.exists():
-        raise SottovoceError(f"the output of the earlier run is gone: {AGAIN}")
+        raise WorkLostError("the output of the earlier run is gone")
     if side is not None:
         write_whole(side, (json.dumps(report.to_dict(), indent=2) + "\n").encode())
     work.remove()
@@ -127,8 +178,8 @@ def _check_paths(source: Source, out: Path, report: Path | None) -> None:
             raise UsageError(f"{what} would overwrite the input: name another file")
     if report is not None and report.resolve() == out.resolve():
         raise UsageError("the report would overwrite the output: name another file")
-    told = format_of(out)
-    if told is not None and told != source.kind.split()[0]:
+    format = format_of(out)
+    if format is not None and format != source.kind.split()[0]:
         raise UsageError("the output has the format of the input: give it the same ending")
     if is_packed(out) and source.kind == "parquet":
         raise UsageError("a Parquet file is compressed inside: name it without .gz")
@@ -142,7 +193,7 @@ def _refuse_existing(out: Path, report: Path | None, overwrite: bool, resume: bo
 
 
 def _plan(sanitizer: Sanitizer, source: Source, out: Path, own_secret: bool) -> dict[str, Any]:
-    """What decides the result, in hashes; and the secret, if nobody else has it."""
+    """Hashes of all that decides the result; and the secret of this run, if it has its own."""
     with source.path.open("rb") as file:
         content = hashlib.file_digest(file, "sha256").hexdigest()
     secret = sanitizer.linkable
@@ -161,35 +212,35 @@ def _same_work(sanitizer: Sanitizer, begun: dict[str, Any], plan: dict[str, Any]
     names = {"version": "sottovoce", "input": "the input", "options": "an option or the word space"}
     for part, what in names.items():
         if begun.get(part) != plan[part]:
-            raise UsageError(f"{what} is not what the earlier run had: {AGAIN}")
+            raise UsageError(f"{what} is not what the earlier run had: {START_ANEW}")
     secret = begun.get("secret")
     return sanitizer if secret is None else replace(sanitizer, linkable=bytes.fromhex(secret))
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
 
 
 @contextmanager
-def _hint(work: Work) -> Iterator[None]:
-    """Say with an error that what is done is not lost."""
+def _kept_rows_mentioned(work: Work) -> Iterator[None]:
+    """Add to an error how many rows are done and kept."""
     try:
         yield
     except (SottovoceError, OSError) as error:
         if isinstance(error, OSError):
             error = _cannot_write(error)
-        if not work.state.rows or AGAIN in str(error):
-            raise error from None
-        raise type(error)(
-            f"{error}. {work.state.rows} rows are done and kept: once that is mended, run the same "
-            "command with --resume"
-        ) from None
+        if work.state.rows and not isinstance(error, WorkLostError):
+            error.args = (
+                f"{error}. {work.state.rows} rows are done and kept: once that is mended, run the "
+                "same command with --resume",
+            )
+        raise error from None
 
 
 @contextmanager
-def _kept_on_failure() -> Iterator[None]:
-    """Say what cannot be written, and no path."""
+def _write_errors_explained() -> Iterator[None]:
+    """Turn errors of the system into one that says what to do, without a path."""
     try:
         yield
     except OSError as error:

@@ -74,9 +74,9 @@ def _encoded(
 
 def _opened(file: Path, shape: tuple[int, int]) -> Float32Array | None:
     with suppress(OSError, ValueError, EOFError):
-        found: Float32Array = np.load(file, mmap_mode="r")
-        if found.shape == shape and found.dtype == np.float32:
-            return np.asarray(found)
+        vectors: Float32Array = np.load(file, mmap_mode="r")
+        if vectors.shape == shape and vectors.dtype == np.float32:
+            return np.asarray(vectors)
     return None
 
 

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from servers import HangUpError, Web, free_port, reply, web
 
-from sottovoce.engines import transport
+from sottovoce.engines import http_client
 from sottovoce.engines.base import EngineError
 from sottovoce.engines.json_http import JsonHttp
 from sottovoce.errors import PrivacyWarning, UsageError
@@ -31,7 +31,7 @@ CAPTCHA = b"<html>Please solve this CAPTCHA to go on</html>"
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch):
-    monkeypatch.setattr(transport, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(http_client, "FIRST_WAIT", 0.01)
 
 
 def engine(server: Web | str, **said) -> JsonHttp:
@@ -165,7 +165,7 @@ def test_an_engine_that_recovers_answers():
 
 def test_waits_grow_from_one_retry_to_the_next(monkeypatch):
     waited = []
-    monkeypatch.setattr(transport, "rest", waited.append)
+    monkeypatch.setattr(http_client, "rest", waited.append)
     with web(always(reply({}, 503))) as server:
         failure(engine(server, retries=4))
     assert [round(wait / (0.01 * 2**n), 2) for n, wait in enumerate(waited)] == pytest.approx(

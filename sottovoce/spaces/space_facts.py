@@ -1,13 +1,13 @@
-"""What people want to know about a word space before they trust words to it."""
+"""Facts about a word space, for people: size, origin, geometry, words that may be released."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sottovoce.spaces.sources import disk_bytes
 from sottovoce.spaces.space import WordSpace
 from sottovoce.spaces.vocabularies import admitted, choose_output, read_word_list
 from sottovoce.types import IntArray
@@ -61,6 +61,11 @@ def describe(space: WordSpace, choices: tuple[str, ...] = ("all", "clean")) -> S
         median_norm=float(np.median(np.linalg.norm(sample, axis=1))),
         median_nearest_distance=_median_nearest_distance(space, spread),
     )
+
+
+def disk_bytes(folder: Path) -> int:
+    """How much room a space takes."""
+    return sum(file.stat().st_size for file in folder.iterdir())
 
 
 def _median_nearest_distance(space: WordSpace, ids: IntArray) -> float | None:

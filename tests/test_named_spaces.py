@@ -18,9 +18,12 @@ import numpy as np
 import pytest
 
 from sottovoce.errors import SpaceError, UsageError
-from sottovoce.spaces import sources, store
+from sottovoce.resources import catalogue as catalogue_module
+from sottovoce.resources import install, local
+from sottovoce.resources.catalogue import WORD_SPACE, Conversion, Resource
+from sottovoce.resources.download import PackagedFile
+from sottovoce.spaces import store
 from sottovoce.spaces.formats import import_vectors
-from sottovoce.spaces.packages import PackagedFile
 from sottovoce.spaces.space import WordSpace
 
 TEXT = b"3 2\nthe 1 2\ncat 3 4\na\xc2\xa0b 5 6\n"
@@ -68,28 +71,37 @@ def wheel(tmp_path):
 def catalogue(tmp_path, monkeypatch, request):
     """A catalogue as small as it gets, of the same make as the real one; slow tests use that."""
     if request.node.get_closest_marker("slow"):
-        return sources.CATALOGUE
+        return catalogue_module.CATALOGUE
     (tmp_path / "data.txt").write_bytes(TEXT)
     import_vectors(tmp_path / "data.txt", tmp_path / "expected", name="expected")
     sha256 = WordSpace.open(tmp_path / "expected").sha256
-    text = sources.NamedSpace(
+    package = "sottovoce-no-such-package"
+    text = Resource(
         name="tiny-text",
         alias="default",
+        kind=WORD_SPACE,
         about="two words",
         licence="none needed",
-        file=PackagedFile("PyPI", "sottovoce-no-such-package", "1.0", "pkg/data.txt", sha(TEXT)),
-        format="word2vec",
-        size=2,
+        words=2,
         dimension=2,
-        sha256=sha256,
+        files=(PackagedFile("PyPI", package, "1.0", "pkg/data.txt", sha(TEXT)),),
+        conversion=Conversion("word2vec", sha256),
     )
-    packed = PackagedFile(
-        "npm", "sottovoce-no-such-package", "1.0.0", "package/data.json", sha(JSON)
+    as_json = replace(
+        text,
+        name="tiny-json",
+        alias="large",
+        files=(PackagedFile("npm", package, "1.0.0", "package/data.json", sha(JSON)),),
+        conversion=Conversion("wink-json", sha256),
     )
-    as_json = replace(text, name="tiny-json", alias="large", format="wink-json", file=packed)
-    monkeypatch.setattr(sources, "CATALOGUE", (text, as_json))
-    monkeypatch.setattr(sources, "DEFAULT", text)
+    monkeypatch.setattr(catalogue_module, "CATALOGUE", (text, as_json))
     return text, as_json
+
+
+def add(name, archive=None, say=None):
+    resource = catalogue_module.named(name)
+    install.add(resource, archives=[] if archive is None else [archive], say=say)
+    return local.load_space(name)
 
 
 def sha(data):
@@ -105,39 +117,39 @@ def left_in(folder):
 
 def test_add_takes_the_data_out_of_a_package_and_resolve_finds_it(wheel, home):
     said = []
-    space = sources.add("default", archive=wheel, say=said.append)
+    space = add("default", archive=wheel, say=said.append)
     assert space.words(range(space.size)) == ["the", "cat"]
     np.testing.assert_array_equal(space.vectors, [[1, 2], [3, 4]])
     assert space.source["licence"] == "none needed"
     assert any("1 left out" in sentence for sentence in said)
-    assert sources.resolve(None) is sources.resolve("default") is sources.resolve("tiny-text")
+    assert local.load_space(None) is local.load_space("default") is local.load_space("tiny-text")
     assert left_in(home / "spaces") == ["tiny-text"]
 
 
 def test_add_reads_tarballs_too(tmp_path):
-    space = sources.add("large", archive=write_tarball(tmp_path / "a.tgz"))
+    space = add("large", archive=write_tarball(tmp_path / "a.tgz"))
     assert space.words(range(space.size)) == ["the", "cat"]
     assert space.name == "tiny-json"
 
 
 def test_a_second_add_says_so_and_fetches_nothing(wheel, monkeypatch):
-    sources.add("default", archive=wheel)
+    add("default", archive=wheel)
     wheel.unlink()
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     said = []
-    assert sources.add("default", say=said.append).size == 2
+    assert add("default", say=said.append).size == 2
     assert said == ["tiny-text is already there, and intact"]
 
 
 @pytest.mark.parametrize("file", [store.WORDS, store.VECTORS, store.DESCRIPTION, store.OFFSETS])
 def test_a_damaged_space_is_noticed_and_replaced(wheel, home, file):
-    sources.add("default", archive=wheel)
+    add("default", archive=wheel)
     damaged = home / "spaces" / "tiny-text" / file
     data = bytearray(damaged.read_bytes())
     data[len(data) // 2] ^= 255
     damaged.write_bytes(bytes(data))
     said = []
-    space = sources.add("default", archive=wheel, say=said.append)
+    space = add("default", archive=wheel, say=said.append)
     assert "converting data.txt" in said
     assert space.words(range(2)) == ["the", "cat"]
     np.testing.assert_array_equal(space.vectors, [[1, 2], [3, 4]])
@@ -147,15 +159,15 @@ def test_a_damaged_space_is_noticed_and_replaced(wheel, home, file):
 def test_another_hash_is_refused_and_nothing_is_installed(tmp_path, home):
     altered = write_wheel(tmp_path / "altered.whl", TEXT.replace(b"cat", b"dog"))
     with pytest.raises(SpaceError, match=r"sha256 differs.*[Nn]othing was installed"):
-        sources.add("default", archive=altered)
+        add("default", archive=altered)
     assert left_in(home / "spaces") == []
 
 
 def test_a_conversion_that_gives_something_else_is_refused(wheel, home, monkeypatch, catalogue):
-    wrong = replace(catalogue[0], sha256="0" * 64)
-    monkeypatch.setattr(sources, "CATALOGUE", (wrong,))
+    wrong = replace(catalogue[0], conversion=Conversion("word2vec", "0" * 64))
+    monkeypatch.setattr(catalogue_module, "CATALOGUE", (wrong,))
     with pytest.raises(SpaceError, match="nothing was installed"):
-        sources.add("default", archive=wheel)
+        add("default", archive=wheel)
     assert left_in(home / "spaces") == []
 
 
@@ -165,25 +177,25 @@ def test_an_archive_that_is_none_is_refused(tmp_path, home, data):
     if data is not None:
         path.write_bytes(data)
     with pytest.raises(SpaceError, match=r"pkg\.whl"):
-        sources.add("default", archive=path)
+        add("default", archive=path)
     assert left_in(home / "spaces") == []
 
 
 def test_a_package_without_the_file_is_refused(tmp_path, home):
     with pytest.raises(SpaceError, match="not the package"):
-        sources.add("default", archive=write_wheel(tmp_path / "a.whl", member="other.txt"))
+        add("default", archive=write_wheel(tmp_path / "a.whl", member="other.txt"))
     with pytest.raises(SpaceError, match="not the package"):
-        sources.add("default", archive=write_tarball(tmp_path / "a.tgz"))
+        add("default", archive=write_tarball(tmp_path / "a.tgz"))
     assert left_in(home / "spaces") == []
 
 
-def test_adding_the_same_space_at_once_from_many_sides_is_safe(wheel, home):
+def test_adding_the_same_space_at_once_from_many_sides_is_safe(wheel, home, catalogue):
     barrier, outcomes = threading.Barrier(8), []
 
     def work():
         barrier.wait()
         try:
-            outcomes.append(sources.add("default", archive=wheel).sha256)
+            outcomes.append(add("default", archive=wheel).sha256)
         except Exception as error:
             outcomes.append(error)
 
@@ -192,31 +204,31 @@ def test_adding_the_same_space_at_once_from_many_sides_is_safe(wheel, home):
         thread.start()
     for thread in threads:
         thread.join()
-    assert set(outcomes) == {sources.DEFAULT.sha256}
+    assert set(outcomes) == {catalogue[0].conversion.sha256}
     assert left_in(home / "spaces") == ["tiny-text"]
 
 
 def test_losing_the_race_to_an_intact_space_leaves_it_where_it_is(wheel, catalogue, tmp_path):
-    sources.add("default", archive=wheel)
+    add("default", archive=wheel)
     before = catalogue[0].folder.stat().st_ino
     made = tmp_path / "made"
     shutil.copytree(catalogue[0].folder, made)
-    sources._move_into_place(made, catalogue[0], tmp_path)
+    install.move_into_place(made, catalogue[0], tmp_path)
     assert catalogue[0].folder.stat().st_ino == before
 
 
 def test_losing_the_race_to_a_damaged_space_replaces_it(wheel, home, catalogue, tmp_path):
-    sources.add("default", archive=wheel)
+    add("default", archive=wheel)
     made = tmp_path / "made"
     shutil.copytree(catalogue[0].folder, made)
     (catalogue[0].folder / store.WORDS).write_bytes(b"nonsens")
-    sources._move_into_place(made, catalogue[0], tmp_path)
-    assert sources._intact(catalogue[0])
+    install.move_into_place(made, catalogue[0], tmp_path)
+    assert install.intact(catalogue[0])
 
 
 def test_adding_an_unknown_name_suggests_the_near_one():
     with pytest.raises(UsageError, match="did you mean 'default'"):
-        sources.add("defualt")
+        add("defualt")
 
 
 # When the network or the tools are missing
@@ -225,21 +237,21 @@ def test_adding_an_unknown_name_suggests_the_near_one():
 def test_without_pip_the_way_out_is_named(monkeypatch, home):
     monkeypatch.setitem(sys.modules, "pip", None)
     with pytest.raises(SpaceError, match=r"ensurepip.*--archive"):
-        sources.add("default")
+        add("default")
     assert left_in(home / "spaces") == []
 
 
 def test_without_npm_the_way_out_is_named(monkeypatch, home):
     monkeypatch.setenv("PATH", "")
     with pytest.raises(SpaceError, match=r"Node\.js.*--archive"):
-        sources.add("large")
+        add("large")
     assert left_in(home / "spaces") == []
 
 
 def test_a_download_that_fails_says_what_to_do(monkeypatch, home):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(SpaceError, match=r"are you online.*--archive"):
-        sources.add("default")
+        add("default")
     assert left_in(home / "spaces") == []
 
 
@@ -247,16 +259,16 @@ def test_a_download_that_fails_says_what_to_do(monkeypatch, home):
 def test_an_npm_download_that_fails_says_what_to_do(monkeypatch, home):
     monkeypatch.setenv("npm_config_offline", "true")
     with pytest.raises(SpaceError, match=r"are you online.*--archive"):
-        sources.add("large")
+        add("large")
     assert left_in(home / "spaces") == []
 
 
 def test_a_home_that_cannot_be_written_says_what_to_do(wheel, home, tmp_path):
     home.write_text("a file where a folder is needed")
     with pytest.raises(SpaceError, match="SOTTOVOCE_HOME"):
-        sources.add("default", archive=wheel)
+        add("default", archive=wheel)
     with pytest.raises(SpaceError, match="SOTTOVOCE_HOME"):
-        sources.import_file(tmp_path / "data.txt", name="mine")
+        install.import_file(tmp_path / "data.txt", name="mine")
 
 
 # Importing and finding
@@ -264,16 +276,16 @@ def test_a_home_that_cannot_be_written_says_what_to_do(wheel, home, tmp_path):
 
 def test_an_imported_file_is_found_by_name_and_by_folder(tmp_path, home):
     (tmp_path / "Wiki DE.300.vec").write_bytes(TEXT)
-    space, report = sources.import_file(tmp_path / "Wiki DE.300.vec")
+    space, report = install.import_file(tmp_path / "Wiki DE.300.vec")
     assert space.name == "wiki-de.300"
     assert report.left_out.first == (4,)
-    assert sources.resolve("wiki-de.300") is space
-    assert sources.resolve(str(home / "spaces" / "wiki-de.300")) is space
+    assert local.load_space("wiki-de.300") is space
+    assert local.load_space(str(home / "spaces" / "wiki-de.300")) is space
 
 
 def test_names_that_are_taken_reserved_or_odd_are_refused(tmp_path):
     path = tmp_path / "data.txt"
-    sources.import_file(path, name="mine")
+    install.import_file(path, name="mine")
     for name, why in {
         "mine": "--replace",
         "default": "choose another",
@@ -283,45 +295,45 @@ def test_names_that_are_taken_reserved_or_odd_are_refused(tmp_path):
         ".hidden": "lower-case",
     }.items():
         with pytest.raises(UsageError, match=why):
-            sources.import_file(path, name=name)
+            install.import_file(path, name=name)
 
 
 def test_a_replaced_space_is_the_one_that_is_found(tmp_path):
     path = tmp_path / "data.txt"
-    sources.import_file(path, name="mine")
+    install.import_file(path, name="mine")
     path.write_bytes(b"dog 1 2\n")
-    sources.import_file(path, name="mine", replace=True)
-    assert sources.resolve("mine").words([0]) == ["dog"]
+    install.import_file(path, name="mine", replace=True)
+    assert local.load_space("mine").words([0]) == ["dog"]
 
 
 def test_a_missing_space_says_how_to_get_it():
     for name in (None, "default", "tiny-text"):
         with pytest.raises(SpaceError, match="sottovoce spaces add default"):
-            sources.resolve(name)
+            local.load_space(name)
     with pytest.raises(SpaceError, match="sottovoce spaces add large"):
-        sources.resolve("large")
+        local.load_space("large")
 
 
 def test_an_unknown_name_suggests_one_that_is_there(tmp_path):
-    sources.import_file(tmp_path / "data.txt", name="german")
+    install.import_file(tmp_path / "data.txt", name="german")
     with pytest.raises(UsageError, match="did you mean 'german'"):
-        sources.resolve("germna")
+        local.load_space("germna")
     with pytest.raises(UsageError, match="spaces list"):
-        sources.resolve("no/such/folder")
+        local.load_space("no/such/folder")
 
 
 def test_a_folder_that_holds_no_space_is_refused(tmp_path):
     with pytest.raises(SpaceError, match="no word space in"):
-        sources.resolve(str(tmp_path))
+        local.load_space(str(tmp_path))
 
 
 def test_the_list_shows_what_is_here_what_could_be_and_what_is_broken(wheel, tmp_path, home):
-    sources.import_file(tmp_path / "data.txt", name="mine")
-    sources.import_file(tmp_path / "data.txt", name="broken")
+    install.import_file(tmp_path / "data.txt", name="mine")
+    install.import_file(tmp_path / "data.txt", name="broken")
     (home / "spaces" / "broken" / store.VECTORS).write_bytes(b"")
     shutil.copytree(home / "spaces" / "mine", home / "spaces" / ".adding-left-by-a-crash")
-    sources.add("default", archive=wheel)
-    listed = {space.name: space for space in sources.listed()}
+    add("default", archive=wheel)
+    listed = {space.name: space for space in local.listed()}
     assert list(listed) == ["tiny-text", "tiny-json", "broken", "mine"]
     assert listed["tiny-text"].installed
     assert not listed["tiny-json"].installed
@@ -331,7 +343,7 @@ def test_the_list_shows_what_is_here_what_could_be_and_what_is_broken(wheel, tmp
         file.stat().st_size for file in (home / "spaces" / "mine").iterdir()
     )
     assert "add or import the space again" in listed["broken"].problem
-    assert [space.name for space in sources.installed()] == ["tiny-text", "broken", "mine"]
+    assert [space.name for space in local.installed()] == ["tiny-text", "broken", "mine"]
 
 
 # The real ones, over the network
@@ -340,7 +352,7 @@ def test_the_list_shows_what_is_here_what_could_be_and_what_is_broken(wheel, tmp
 @pytest.mark.slow
 @online
 def test_the_default_space_comes_from_its_package_as_pinned(home):
-    space = sources.add("default")
+    space = add("default")
     assert (space.name, space.size, space.dimension) == ("glove-840b-34k", 33849, 300)
     assert "11 left out" in space.source["remarks"]
     words = space.words(range(space.size))
@@ -355,7 +367,8 @@ def test_the_default_space_comes_from_its_package_as_pinned(home):
 @needs_npm
 def test_the_large_space_is_converted_in_bounded_memory(home):
     script = (
-        "import json; from sottovoce.spaces import sources; space = sources.add('large');"
+        "import json; from sottovoce import load_space, resources;"
+        "resources.add(resources.named('large')); space = load_space('large');"
         "peak = [line for line in open('/proc/self/status') if line.startswith('VmHWM')];"
         "print(json.dumps([space.name, space.size, space.dimension, peak[0].split()[1]]))"
     )

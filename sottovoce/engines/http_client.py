@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import http.client
 import io
+import json
 import re
 import socket
 import ssl
@@ -18,12 +19,14 @@ import urllib.request
 import warnings
 import weakref
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.message import Message
+from email.utils import parsedate_to_datetime
 from random import SystemRandom
 from typing import Any
 
-from sottovoce.engines.address import Address, Pace, rest
-from sottovoce.engines.answers import MayPass, read_json
 from sottovoce.engines.base import EngineError
+from sottovoce.engines.remote import Address, Pace, rest
 from sottovoce.errors import PrivacyWarning, UsageError
 
 CONNECT_TIMEOUT = 5.0
@@ -31,9 +34,26 @@ FIRST_WAIT = 0.5
 """Seconds before the first retry, on average; each further one takes twice as long."""
 MOST_BYTES = 10_000_000
 
+LONGEST_WAIT = 30.0
+"""Seconds; an engine that asks to be left alone for longer is not asked again."""
+
 _CHUNK = 1 << 16
+_BUSY = {502, 503, 504}
+_CAPTCHA = re.compile(
+    rb"captcha|not a robot|(?:are you|you are|you're) (?:a )?(?:human|robot)|unusual traffic"
+    rb"|cf-challenge|challenge-platform",
+    re.IGNORECASE,
+)
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
 _HEADER_VALUE = re.compile(r"[ -~]*")
+
+
+class TransientError(EngineError):
+    """A failure worth another try, after ``wait`` seconds where the engine said so."""
+
+    def __init__(self, message: str, wait: float | None = None) -> None:
+        super().__init__(message)
+        self.wait = wait
 
 
 class Transport:
@@ -88,7 +108,7 @@ class Transport:
                 try:
                     with self._pace.turn():
                         return self._ask_once(target, body, headers)
-                except MayPass as failure:
+                except TransientError as failure:
                     if attempt == self._retries:
                         raise EngineError(str(failure)) from None
                     wait = failure.wait
@@ -156,19 +176,21 @@ class Transport:
                     "this query was not sent"
                 )
             case ssl.SSLEOFError() | ssl.SSLZeroReturnError():
-                return MayPass(f"{host} closed the connection")
+                return TransientError(f"{host} closed the connection")
             case ssl.SSLError():
                 return EngineError(
                     f"{host} made no secure connection: if it is on this machine, is it http://?"
                 )
             case ConnectionRefusedError():
-                return MayPass(
+                return TransientError(
                     f"{host} refused the connection: see whether the server is running there"
                 )
             case http.client.IncompleteRead() | ConnectionError():
-                return MayPass(f"{host} closed the connection before its answer was complete")
+                return TransientError(
+                    f"{host} closed the connection before its answer was complete"
+                )
             case OSError():
-                return MayPass(f"{host} could not be reached: check your network")
+                return TransientError(f"{host} could not be reached: check your network")
             case http.client.HTTPException():
                 return EngineError(f"{host} did not answer in HTTP: check the port")
         return EngineError(f"asking {host} failed ({type(error).__name__})")
@@ -183,14 +205,14 @@ class _Response(http.client.HTTPResponse):
 
 
 class _Timed(io.RawIOBase):
-    """The bytes of a socket up to a moment, so that a server that drips cannot hold us longer."""
+    """The bytes of a socket up to a deadline, however slowly a server sends them."""
 
     def __init__(self, sock: socket.socket, raw: io.RawIOBase) -> None:
         self._sock, self._raw = sock, raw
         self._until = time.monotonic() + (sock.gettimeout() or 0.0)
 
     def readable(self) -> bool:
-        """Yes."""
+        """A buffered reader asks for this."""
         return True
 
     def readinto(self, buffer: Any) -> int | None:
@@ -234,13 +256,13 @@ def _check_clear_text(address: Address, secret: bool) -> None:
 
 
 def _refuse_to_go_around_a_proxy(address: Address) -> None:
-    """Whoever has set a proxy expects it to be used, perhaps not to be seen otherwise."""
+    """Refuse to connect directly where a proxy is set: its user may rely on it to stay unseen."""
     if not address.remote or urllib.request.proxy_bypass(address.host):
         return
-    found = {"https" if address.secure else "http", "all"} & set(urllib.request.getproxies())
-    if found:
+    proxies = {"https" if address.secure else "http", "all"} & set(urllib.request.getproxies())
+    if proxies:
         raise UsageError(
-            f"the environment sets a proxy ({', '.join(sorted(found))}_proxy), which sottovoce "
+            f"the environment sets a proxy ({', '.join(sorted(proxies))}_proxy), which sottovoce "
             f"does not use: nothing was sent. Unset it, or list {address.host} in no_proxy, if you "
             "want to be connected directly"
         )
@@ -253,3 +275,73 @@ def _check_header(name: str, value: str) -> None:
         raise UsageError(
             f"the header {name} holds a line break or a sign outside ASCII: check its value"
         )
+
+
+# What a server answered.
+
+
+def read_json(host: str, status: int, headers: Message, data: bytes) -> Any:
+    """The JSON of a good answer; an error that says what to do about any other."""
+    page = headers.get_content_type() == "text/html" or data.lstrip()[:1] == b"<"
+    if page and _CAPTCHA.search(data):
+        raise EngineError(
+            f"{host} wants to see a person: open it in a browser, then search more slowly (a "
+            "longer pause, fewer queries)"
+        )
+    if status == 429 or status in _BUSY:
+        raise _busy(host, status, headers)
+    if not 200 <= status < 300:
+        raise EngineError(f"{host} {_advice(status)}")
+    if page:
+        raise EngineError(
+            f"{host} answered with a web page instead of JSON: check the url, and whether the "
+            "server offers JSON at all"
+        )
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        raise EngineError(f"{host} did not answer in JSON: check the url") from None
+
+
+def _busy(host: str, status: int, headers: Message) -> EngineError:
+    wait = _seconds(headers.get("Retry-After"))
+    message = (
+        f"{host} got too many requests (status 429): raise the pause, or lower the number of "
+        "variants"
+        if status == 429
+        else f"{host} is not available now (status {status}): try later"
+    )
+    if wait is not None and wait > LONGEST_WAIT:
+        return EngineError(f"{message}; it asks to be left alone for {wait:.0f} s")
+    return TransientError(message, wait)
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """What a Retry-After header says, as a number of seconds or as a date."""
+    if retry_after is None:
+        return None
+    if re.fullmatch(r"[0-9]{1,9}", retry_after.strip()):
+        return float(retry_after)
+    try:
+        until = parsedate_to_datetime(retry_after)
+    except ValueError:
+        return None
+    return max(0.0, (until.astimezone(UTC) - datetime.now(UTC)).total_seconds())
+
+
+def _advice(status: int) -> str:
+    match status:
+        case 401 | 403:
+            return f"refused (status {status}): it blocks you, or needs a key in the headers"
+        case 404:
+            return "has nothing there (status 404): check the path of the url"
+        case 405:
+            return "does not take this method (status 405): try the other of GET and POST"
+        case _ if 300 <= status < 400:
+            return (
+                f"sends queries on to another address (status {status}), which is not followed: "
+                "if you trust that address, make it the url"
+            )
+        case _ if 400 <= status < 500:
+            return f"did not understand the request (status {status}): check url and body"
+    return f"failed (status {status}): try later"

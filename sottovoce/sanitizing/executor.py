@@ -1,4 +1,4 @@
-"""Blocks through the sanitizer, here or on several processes, in order and a few at a time."""
+"""Runs blocks through the sanitizer, in this process or on several, in order, a few at a time."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias, TypeVar
 
-from sottovoce.sanitizing.counts import Counts
-from sottovoce.sanitizing.sanitizer import Sanitizer
+from sottovoce.sanitizing.sanitizer import DatasetCounts, Sanitizer
 from sottovoce.sanitizing.sources import Block, Texts
 from sottovoce.workers import ordered_map
 
-Done: TypeAlias = tuple[Texts, Counts]
-Step: TypeAlias = tuple[Block, Texts, Counts]
-Engine: TypeAlias = Callable[[Sanitizer, Iterable[Block], int], Iterator[Step]]
+Done: TypeAlias = tuple[Texts, DatasetCounts]
+Step: TypeAlias = tuple[Block, Texts, DatasetCounts]
+Executor: TypeAlias = Callable[[Sanitizer, Iterable[Block], int], Iterator[Step]]
 """Takes blocks through a sanitizer, from a row number on, and gives them back in order."""
 
 Item = TypeVar("Item")
@@ -27,7 +26,7 @@ def sanitize_blocks(
         yield from _in_processes(sanitizer, blocks, first, workers)
         return
     for row, block in numbered(blocks, first):
-        yield block, *sanitize_columns(sanitizer, block.texts, row)
+        yield block, *sanitizer.rows(block.texts, row)
 
 
 def numbered(blocks: Iterable[Block], first: int) -> Iterator[tuple[int, Block]]:
@@ -38,24 +37,13 @@ def numbered(blocks: Iterable[Block], first: int) -> Iterator[tuple[int, Block]]
 
 
 def ahead(items: Iterable[Item], most: Callable[[], int]) -> Iterator[Item]:
-    """The same items, of which some more are made already: so work begun goes on meanwhile."""
+    """The same items; up to ``most()`` later ones are begun before an item is given out."""
     waiting: deque[Item] = deque()
     for item in items:
         waiting.append(item)
         while len(waiting) > most():
             yield waiting.popleft()
     yield from waiting
-
-
-def sanitize_columns(sanitizer: Sanitizer, columns: Texts, first: int) -> Done:
-    """New texts for the cells of all columns, from row ``first`` on."""
-    counts = Counts(rows=len(columns[0]))
-    replaced = []
-    for name, cells in zip(sanitizer.columns, columns, strict=True):
-        texts, own = sanitizer.texts(name, cells, first)
-        replaced.append(texts)
-        counts += own
-    return replaced, counts
 
 
 def _in_processes(
@@ -75,4 +63,4 @@ def _in_processes(
 
 def _sanitize(sanitizer: Sanitizer, task: tuple[Texts, int]) -> Done:
     """One block, in a worker process."""
-    return sanitize_columns(sanitizer, *task)
+    return sanitizer.rows(*task)

