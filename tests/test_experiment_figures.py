@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from experiment_folder import ATTACKS, EPSILONS, UTILITY, write_folder, write_table
 
-from sottovoce.experiments.report.figures import Cast, figures
-from sottovoce.experiments.report.figures.over_epsilon import epsilon_axis
-from sottovoce.experiments.report.strongest import strongest
+from sottovoce.experiments.estimates import strongest
+from sottovoce.experiments.report.figures import Legend, figures
+from sottovoce.experiments.report.figures.curves import epsilon_axis
 from sottovoce.experiments.results import Results, Setting
 from sottovoce.experiments.tables import NO_PRIVACY
 from sottovoce.plotting import (
@@ -319,10 +319,10 @@ def test_a_mechanism_looks_the_same_in_all_figures_of_a_report(results, drawn):
         for plot in plots(figured):
             for each in plot.lines:
                 name = each.get_label().removesuffix(" (no epsilon)")
-                if name in Cast.of(results).mechanisms:
+                if name in Legend.of(results).mechanisms:
                     looks.setdefault(name, set()).add((each.get_color(), each.get_marker()))
     assert all(len(found) == 1 for found in looks.values())
-    assert len(set.union(*looks.values())) == len(Cast.of(results).mechanisms)
+    assert len(set.union(*looks.values())) == len(Legend.of(results).mechanisms)
 
 
 def test_releases_and_n_are_told_apart_where_they_differ(tmp_path):
@@ -459,7 +459,7 @@ def test_a_legend_below_names_what_any_plot_shows_once():
 
 def test_heat_maps_show_the_epsilon_at_which_the_grid_was_run():
     from sottovoce.experiments.report.figures.boxes import _fullest, _largest
-    from sottovoce.experiments.report.figures.boxes_grid import Box
+    from sottovoce.experiments.report.figures.curves import Box
 
     whole = {(Box(k, n, "angle", ()), 10.0): 0.1 * k for k in (2, 4) for n in (5, 10)}
     few = {(Box(2, 5, "angle", ()), epsilon): 0.9 for epsilon in (1.0, 5.0, 50.0)}

@@ -10,12 +10,10 @@ from experiment_folder import write_folder, write_table
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sottovoce.experiments.report.headline import front
-from sottovoce.experiments.report.quipu_table import quipu_scores
-from sottovoce.experiments.report.spread import shares
-from sottovoce.experiments.report.strongest import strongest
+from sottovoce.experiments.estimates import quipu_scores, shares, strongest
+from sottovoce.experiments.report.risk_tables import front
 from sottovoce.experiments.report.table import Number, Table
-from sottovoce.experiments.report.tables import sections
+from sottovoce.experiments.report.write import sections
 from sottovoce.experiments.results import Results, Setting, curves
 from sottovoce.privacy.quipu import quipu
 from sottovoce.statistics import mean_over_seeds
@@ -127,7 +125,7 @@ def test_the_strongest_attack_is_the_one_with_the_greatest_mean(results: Results
     for setting, attack in found.items():
         most = max(means, key=lambda measure: means[measure][setting])
         assert attack.mean == pytest.approx(means[most][setting])
-        assert means[attack.attack][setting] == pytest.approx(attack.mean)
+        assert means[attack.attack.label][setting] == pytest.approx(attack.mean)
 
 
 def test_quipu_scores_are_those_of_the_points_in_order(results: Results) -> None:

@@ -235,7 +235,7 @@ class Workbench:
         return QueryLog(read_log(self.settings.log))
 
     def _hash_log(self) -> str:
-        from sottovoce.experiments.contents import digest
+        from sottovoce.experiments.fingerprints import digest
 
         return digest(self.log().queries)
 

@@ -13,8 +13,8 @@ from sottovoce.cli.progress import progress_bar
 from sottovoce.errors import UsageError
 
 if TYPE_CHECKING:
-    from sottovoce.experiments.running import Outcome
-    from sottovoce.experiments.sizes import Size
+    from sottovoce.experiments.grid import Size
+    from sottovoce.experiments.run import Outcome
 
 COLUMNS = ("draw", "search", "privacy", "words", "tasks", "done", "variants", "queries")
 HEADINGS = {"queries": "sent"}
@@ -57,15 +57,16 @@ def run(
 
       sottovoce experiment run replication/001-quipu.toml --out quipu --data ~/data
     """
-    from sottovoce.experiments.folders import check_folder
-    from sottovoce.experiments.reading import read_experiment
-    from sottovoce.experiments.sizes import size_of
+    from sottovoce.experiments.grid import size_of
+    from sottovoce.experiments.run import finished_jobs, run_experiment
+    from sottovoce.experiments.schema.reading import read_experiment
+    from sottovoce.experiments.store import check_folder
 
     experiment = read_experiment(file, data)
     if out is not None:
-        check_folder(out, experiment)
+        check_folder(out, experiment.name)
     if dry_run:
-        size = size_of(experiment, out)
+        size = size_of(experiment, finished_jobs(experiment, out) if out is not None else ())
         if as_json:
             _print_json(size.to_dict())
         else:
@@ -73,8 +74,6 @@ def run(
         return
     if out is None:
         raise UsageError("say where the results go, as in --out results; or try --dry-run first")
-    from sottovoce.experiments.running import run_experiment
-
     try:
         with progress_bar("cells", slow=True) as progress:
             outcome = run_experiment(
@@ -95,8 +94,8 @@ def run(
         _show(outcome, out)
 
 
-def _print_json(said: dict[str, Any]) -> None:
-    typer.echo(json.dumps(said, ensure_ascii=False, indent=2))
+def _print_json(content: dict[str, Any]) -> None:
+    typer.echo(json.dumps(content, ensure_ascii=False, indent=2))
 
 
 def _show_size(size: Size) -> None:

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sottovoce.experiments.report.places import Place
-from sottovoce.experiments.results import Grid, Results, Setting
+from sottovoce.experiments.measures import Measure
+from sottovoce.experiments.results import Grid, Place, Results, Setting
 from sottovoce.experiments.tables import NO_PRIVACY
 from sottovoce.statistics import ALPHA, holm, paired_effect, randomization_test
 
@@ -50,11 +50,11 @@ class Comparisons:
 
     def distinguishable(self, one: Setting, other: Setting) -> bool:
         """Whether two settings differ significantly; if they were not compared they may."""
-        found = self.between.get((one, other)) or self.between.get((other, one))
-        return found is None or found.significant
+        test = self.between.get((one, other)) or self.between.get((other, one))
+        return test is None or test.significant
 
 
-Compare: TypeAlias = Callable[[str, Place], Comparisons]
+Compare: TypeAlias = Callable[[Measure, Place], Comparisons]
 """What :func:`compare` gives for a measure and a place."""
 
 
@@ -64,7 +64,7 @@ def comparing(results: Results) -> Compare:
 
 
 def compare(
-    results: Results, measure: str, *, collection: str, engine: str, reranker: str
+    results: Results, measure: Measure | str, *, collection: str, engine: str, reranker: str
 ) -> Comparisons:
     """Test a measure against no privacy, and between the settings that share an epsilon."""
     where = {"collection": collection, "engine": engine, "reranker": reranker}
@@ -78,8 +78,8 @@ def compare(
         if one.epsilon == other.epsilon
     ]
     return Comparisons(
-        {each.one: each for each in _family(grid, itself, alone)},
-        {(each.one, each.other): each for each in _family(grid, itself, pairs) if each.other},
+        {test.one: test for test in _family(grid, itself, alone)},
+        {(test.one, test.other): test for test in _family(grid, itself, pairs) if test.other},
     )
 
 
