@@ -17,7 +17,7 @@ from sottovoce.cli import app
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.experiments.check import Checked, ahead, check, within
 from sottovoce.experiments.estimates import quipu_scores
-from sottovoce.experiments.results import Results
+from sottovoce.experiments.results import Place, Results
 from sottovoce.experiments.schema.expectations import expectations_of
 from sottovoce.experiments.schema.experiment import Expected, ExpectedOrder
 from sottovoce.experiments.tables import NO_PRIVACY, PRIVATE, SAME_DEPTH
@@ -152,8 +152,7 @@ def test_the_mean_is_that_of_the_rows_selected(results, table, measure, where):
 
 
 def test_a_quipu_score_is_that_of_the_report(results):
-    setting = {"collection": "demo", "engine": "bm25", "reranker": "light"}
-    scores = quipu_scores(results, **setting, risk="motivated[light]")
+    scores = quipu_scores(results, Place("demo", "bm25", "light"), "motivated[light]")
     score = next(each for curve, each in scores.items() if curve.mechanism == "cmp")
     where = {"table": "quipu", "measure": "motivated[light]", "mechanism": "cmp"}
     found = only(check(results, [figure(score.value, 0.0, engine="bm25", **where)]))

@@ -12,7 +12,7 @@ from experiment_folder import ATTACKS, EPSILONS, UTILITY, write_folder, write_ta
 from sottovoce.experiments.estimates import strongest
 from sottovoce.experiments.report.figures import Legend, figures
 from sottovoce.experiments.report.figures.curves import epsilon_axis
-from sottovoce.experiments.results import Results, Setting
+from sottovoce.experiments.results import Place, Results, Setting
 from sottovoce.experiments.tables import NO_PRIVACY
 from sottovoce.plotting import (
     COLOURS,
@@ -34,7 +34,8 @@ SMALL = {
     "seeds": (0,),
     "items": 4,
 }
-WHERE = {"collection": "demo", "engine": "bm25", "reranker": "light"}
+WHERE = Place("demo", "bm25", "light")
+PRIVACY = Place("demo")
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +65,8 @@ def line(plot, name):
     return np.asarray(found.get_xdata(), float), np.asarray(found.get_ydata(), float)
 
 
-def mean_of(results, measure, setting, **where):
-    return np.mean(list(results.values(measure, **where)[setting].values()))
+def mean_of(results, measure, setting, place):
+    return np.mean(list(results.values(measure, place)[setting].values()))
 
 
 def setting(mechanism, epsilon):
@@ -80,14 +81,12 @@ def test_utility_over_epsilon_shows_the_means_of_the_table_and_the_query_itself(
             at, values = line(plot, mechanism)
             assert tuple(at) == EPSILONS
             for epsilon, value in zip(EPSILONS, values, strict=True):
-                there = mean_of(results, measure, setting(mechanism, epsilon), **WHERE)
+                there = mean_of(results, measure, setting(mechanism, epsilon), WHERE)
                 assert value == pytest.approx(there)
-        (itself,) = results.values(measure, **WHERE, system=NO_PRIVACY).values()
+        (itself,) = results.values(measure, WHERE, NO_PRIVACY).values()
         assert line(plot, "no privacy")[1] == pytest.approx([np.mean(list(itself.values()))] * 2)
         level = line(plot, "aea (no epsilon)")[1]
-        assert level == pytest.approx(
-            [mean_of(results, measure, setting("aea", None), **WHERE)] * 2
-        )
+        assert level == pytest.approx([mean_of(results, measure, setting("aea", None), WHERE)] * 2)
 
 
 def test_a_band_holds_its_line_and_is_as_wide_as_the_queries_differ(results, drawn):
@@ -97,7 +96,7 @@ def test_a_band_holds_its_line_and_is_as_wide_as_the_queries_differ(results, dra
     for epsilon, value in zip(EPSILONS, values, strict=True):
         ends = corners[corners[:, 0] == epsilon, 1]
         assert ends.min() < value < ends.max()
-        by_query = results.values("nDCG@10", **WHERE)[setting("cmp", epsilon)]
+        by_query = results.values("nDCG@10", WHERE)[setting("cmp", epsilon)]
         error = np.std(list(by_query.values())) / np.sqrt(len(by_query))
         assert 2.5 * error < ends.max() - ends.min() < 5 * error
 
@@ -110,9 +109,9 @@ def test_planes_pair_the_risk_with_the_utility_of_the_same_setting(results, draw
             risks, utilities = line(plot, mechanism)
             for number, epsilon in enumerate(EPSILONS):
                 at = setting(mechanism, epsilon)
-                risk = mean_of(results, f"{attacker}[light]", at, collection="demo")
+                risk = mean_of(results, f"{attacker}[light]", at, PRIVACY)
                 assert risks[number] == pytest.approx(risk)
-                assert utilities[number] == pytest.approx(mean_of(results, "nDCG@10", at, **WHERE))
+                assert utilities[number] == pytest.approx(mean_of(results, "nDCG@10", at, WHERE))
         assert {"1", "15"} <= {text.get_text() for text in plot.texts}
 
 
@@ -124,7 +123,7 @@ def test_the_plane_of_the_strongest_attack_takes_the_best_one_at_each_point(resu
         at = setting("santext", epsilon)
         tried = [*(f"words[{attack}]" for attack in ATTACKS), "lazy[light]"]
         assert risk == pytest.approx(attacks[at].mean)
-        assert risk == pytest.approx(max(mean_of(results, m, at, collection="demo") for m in tried))
+        assert risk == pytest.approx(max(mean_of(results, m, at, PRIVACY) for m in tried))
 
 
 def test_radars_show_recall_ndcg_and_one_minus_similarity(results, drawn):
@@ -134,9 +133,9 @@ def test_radars_show_recall_ndcg_and_one_minus_similarity(results, drawn):
         at = setting("cmp", epsilon)
         recall, gain, obfuscation, again = line(plot, f"epsilon {epsilon:g}")[1]
         assert recall == again
-        assert recall == pytest.approx(mean_of(results, "pooled recall(rel=1)", at, **WHERE))
-        assert gain == pytest.approx(mean_of(results, "nDCG@10", at, **WHERE))
-        similar = mean_of(results, "semantic", at, collection="demo")
+        assert recall == pytest.approx(mean_of(results, "pooled recall(rel=1)", at, WHERE))
+        assert gain == pytest.approx(mean_of(results, "nDCG@10", at, WHERE))
+        similar = mean_of(results, "semantic", at, PRIVACY)
         assert obfuscation == pytest.approx(1 - similar)
 
 
@@ -151,7 +150,7 @@ def test_heat_maps_put_each_box_in_its_cell(tmp_path):
     assert [each.get_text() for each in plot.get_xticklabels()] == ["5", "20", "50"]
     for row, k in enumerate((2, 8)):
         for column, n in enumerate((5, 20, 50)):
-            there = mean_of(results, "nDCG@10", setting(f"wbb:k={k},n={n}", 10.0), **WHERE)
+            there = mean_of(results, "nDCG@10", setting(f"wbb:k={k},n={n}", 10.0), WHERE)
             assert cells[row, column] == pytest.approx(there)
             assert f"{there:.2f}" in {text.get_text() for text in plot.texts}
     # So many boxes are no lines: one of them, and the others are said to be elsewhere.
@@ -277,7 +276,7 @@ def test_leaks_show_every_attack_and_every_similarity(results, drawn):
             _, values = line(plot, "vickrey-cmp")
             for value, epsilon in zip(values, EPSILONS, strict=True):
                 at = setting("vickrey-cmp", epsilon)
-                assert value == pytest.approx(mean_of(results, measure, at, collection="demo"))
+                assert value == pytest.approx(mean_of(results, measure, at, PRIVACY))
 
 
 @pytest.mark.parametrize(

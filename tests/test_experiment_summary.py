@@ -19,7 +19,7 @@ from sottovoce.engines.choose import choose_engine
 from sottovoce.errors import UsageError
 from sottovoce.evaluation.effectiveness import Measured
 from sottovoce.experiments.fingerprints import digest
-from sottovoce.experiments.results import Results, Setting
+from sottovoce.experiments.results import Place, Results, Setting
 from sottovoce.experiments.run import run_experiment
 from sottovoce.experiments.schema.reading import read_experiment
 from sottovoce.experiments.summary import last_summary, remember, summarize
@@ -142,32 +142,32 @@ def test_the_app_finds_the_figures_of_its_own_collection(results, home):
 
 def test_the_figures_are_those_of_the_tables(results):
     (light, none) = summarize(results)
-    where = {"collection": "demo", "engine": "bm25", "reranker": "light"}
+    place, privacy = Place("demo", "bm25", "light"), Place("demo")
     setting = Setting("V", 12.5, "once", 3)
     told = light["settings"][1]
     assert parse(told["spec"]) == parse("vickrey-cmp:t=0.75,epsilon=12.5")
     assert told["texts"]["space"] is None
     assert (told["epsilon"], told["release"], told["n"]) == setting[1:]
-    values = Measured("nDCG@10", results.values("nDCG@10", **where)[setting])
+    values = Measured("nDCG@10", results.values("nDCG@10", place)[setting])
     assert told["nDCG@10"]["value"] == pytest.approx(values.mean)
     low, high = values.interval()
     assert told["nDCG@10"]["low"] == pytest.approx(low, abs=0.01)
     assert told["nDCG@10"]["high"] == pytest.approx(high, abs=0.01)
-    deep = results.values("nDCG@10", **where, system="same depth")[setting]
+    deep = results.values("nDCG@10", place, "same depth")[setting]
     assert told["same_depth"]["value"] == pytest.approx(sum(deep.values()) / 65)
-    recall = results.values("pooled recall(rel=1)", **where)[setting]
+    recall = results.values("pooled recall(rel=1)", place)[setting]
     assert told["recall"]["value"] == pytest.approx(sum(recall.values()) / 65)
-    lazy = results.values("lazy[light]", collection="demo")[setting]
+    lazy = results.values("lazy[light]", privacy)[setting]
     low, high = clopper_pearson(sum(lazy.values()), 65)
     assert told["lazy"]["by"] == "light"
     assert told["lazy"]["low"] == pytest.approx(float(low))
     assert told["lazy"]["high"] == pytest.approx(float(high))
-    words = results.values("words[mode]", collection="demo")[setting]
+    words = results.values("words[mode]", privacy)[setting]
     assert told["words"]["value"] == pytest.approx(sum(words.values()) / len(words))
     assert told["words"]["by"] == "mode"
     assert [told[name]["queries"] for name in ("nDCG@10", "lazy")] == [65, 65]
     assert told["words"]["queries"] == len(words)
-    base = results.values("nDCG@10", **where, system="no privacy")
+    base = results.values("nDCG@10", place, "no privacy")
     assert light["baseline"]["nDCG@10"] == pytest.approx(
         sum(sum(each.values()) for each in base.values()) / 65
     )
@@ -179,8 +179,8 @@ def test_each_figure_says_on_how_many_queries_it_was_measured(results, monkeypat
     """Words may be attacked on fewer queries than were searched."""
     whole = results.grid
 
-    def fewer(measure, **where):
-        grid = whole(measure, **where)
+    def fewer(measure, *where):
+        grid = whole(measure, *where)
         if measure.kind == "words":
             grid.values[0, 8:] = np.nan
         return grid

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sottovoce.experiments.measures import MAIN_MEASURE, STRONGEST, Measure
-from sottovoce.experiments.results import Grid, Results, Setting, curves, grouped
+from sottovoce.experiments.results import Grid, Place, Results, Setting, curves, grouped
 from sottovoce.experiments.tables import NO_PRIVACY
 from sottovoce.privacy.quipu import QuipuScore, quipu
 from sottovoce.statistics import bootstrap_means, clopper_pearson, mean_over_seeds
@@ -74,8 +74,8 @@ def strongest(results: Results, collection: str) -> dict[Setting, Strongest]:
     side of the attacker.
     """
     by_setting: dict[Setting, Strongest] = {}
-    for measure in results.privacy_measures(collection, "words", "lazy"):
-        grid = results.grid(measure, collection=collection)
+    for measure in results.measures(Place(collection), "words", "lazy"):
+        grid = results.grid(measure, Place(collection))
         for setting, row in zip(grid.settings, grid.values, strict=True):
             measured = np.flatnonzero(~np.isnan(row))
             if not len(measured):
@@ -89,11 +89,8 @@ def strongest(results: Results, collection: str) -> dict[Setting, Strongest]:
 
 def quipu_scores(
     results: Results,
-    *,
-    collection: str,
-    engine: str,
-    reranker: str,
-    risk: Measure | str,
+    place: Place,
+    risk: Measure | str = STRONGEST,
     utility: Measure | str = MAIN_MEASURE,
 ) -> dict[Setting, QuipuScore]:
     """The score of each curve that has at least two epsilons, by its ``Setting.curve``.
@@ -105,10 +102,13 @@ def quipu_scores(
     Over queries that have both values at every epsilon; the anchored score ends at the utility of
     those queries without privacy.
     """
-    where = {"collection": collection, "engine": engine, "reranker": reranker}
-    utilities = results.values(utility, **where)
-    risks = _risks_by_query(results, collection, Measure.read(risk))
-    itself = next(iter(results.values(utility, **where, system=NO_PRIVACY).values()), {})
+    utilities = results.values(utility, place)
+    if Measure.read(risk) == STRONGEST:
+        attacks = strongest(results, place.collection)
+        risks = {setting: attack.by_query for setting, attack in attacks.items()}
+    else:
+        risks = results.values(risk, Place(place.collection))
+    itself = next(iter(results.values(utility, place, NO_PRIVACY).values()), {})
     scores: dict[Setting, QuipuScore] = {}
     for curve, points in curves(setting for setting in utilities if setting in risks).items():
         measured = [utilities[point] for point in points] + [risks[point] for point in points]
@@ -124,15 +124,6 @@ def quipu_scores(
     return scores
 
 
-def _risks_by_query(
-    results: Results, collection: str, risk: Measure
-) -> dict[Setting, dict[str, float]]:
-    if risk == STRONGEST:
-        attacks = strongest(results, collection)
-        return {setting: attack.by_query for setting, attack in attacks.items()}
-    return results.values(risk, collection=collection)
-
-
 @dataclass(frozen=True)
 class TaskScore:
     """A score of one model on one task, over all seeds."""
@@ -140,8 +131,8 @@ class TaskScore:
     task: str
     measure: str
     model: str
-    regime: str
-    """What was obfuscated."""
+    obfuscated: str
+    """Which texts were: nothing, only those learnt from, …"""
     mechanism: str
     epsilon: float | None
     value: float
@@ -155,10 +146,11 @@ def task_scores(results: Results) -> Iterator[TaskScore]:
     """All scores of downstream tasks, with intervals over items and seeds."""
     keys = ("task", "measure", "model", "obfuscated", "mechanism", "epsilon", "seed")
     by_setting: dict[tuple[Any, ...], list[tuple[Any, Any]]] = {}
-    for (*setting, _), of_seed in grouped(results.tasks, keys, ("item", "value")):
-        by_setting.setdefault(tuple(setting), []).append(of_seed)
-    for fields, of_seeds in by_setting.items():
+    for (*fields, _), of_seed in grouped(results.tasks, keys, ("item", "value")):
+        by_setting.setdefault(tuple(fields), []).append(of_seed)
+    for setting, of_seeds in by_setting.items():
         items, values = zip(*of_seeds, strict=True)
         value, interval = mean_over_seeds(items, values, (0.0, 1.0))
         distinct, seeds = np.unique(np.concatenate(items)), len(of_seeds)
-        yield TaskScore(*fields, value=value, interval=interval, items=distinct, seeds=seeds)
+        named = dict(zip(keys, setting, strict=False))
+        yield TaskScore(**named, value=value, interval=interval, items=distinct, seeds=seeds)

@@ -6,8 +6,8 @@ Labels in the tables are parsed here, once; everything else works with measures.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +25,7 @@ from sottovoce.experiments.measures import (
 )
 from sottovoce.experiments.store import MANIFEST
 from sottovoce.experiments.tables import FILES, PRIVATE, need_arrow
-from sottovoce.types import Float64Array, IntArray
+from sottovoce.types import Float64Array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,26 +51,19 @@ class Setting(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where searches were run."""
+    """Where something was measured; privacy has neither engine nor re-ranker."""
 
     collection: str
-    engine: str
-    reranker: str
+    engine: str = ""
+    reranker: str = ""
 
 
 class Group(NamedTuple):
     """What all values of a grid share."""
 
-    collection: str
-    engine: str
-    reranker: str
+    place: Place
     system: str
     measure: Measure
-
-    @property
-    def place(self) -> Place:
-        """Where it was measured; privacy has neither engine nor re-ranker."""
-        return Place(self.collection, self.engine, self.reranker)
 
 
 class Grid(NamedTuple):
@@ -140,61 +133,46 @@ class Results:
     # What was measured, and where
 
     @cached_property
-    def groups(self) -> dict[Group, IntArray]:
-        """The rows of ``queries`` that belong together, in order of appearance."""
-        codes, labels = self._coded(Group._fields)
-        order = np.argsort(codes, kind="stable")
-        distinct, starts = np.unique(codes[order], return_index=True)
-        rows = np.split(order, starts[1:]) if len(distinct) else []
-        groups = {}
-        for of_group in sorted(rows, key=lambda numbers: int(numbers[0])):
-            where = labels[int(codes[of_group[0]])]
-            groups[Group(*where[:-1], measure=Measure.read(where[-1]))] = of_group
-        return groups
+    def groups(self) -> list[Group]:
+        """What was measured, in order of appearance."""
+        columns = (*Place._fields, "system", "measure")
+        distinct = self.queries.group_by(list(columns), use_threads=False).aggregate([])
+        return [
+            Group(Place(*place), system, Measure.read(label))
+            for *place, system, label in _rows(distinct, columns)
+        ]
 
     @property
     def collections(self) -> list[str]:
         """Those that searches or attacks were run on."""
-        return list(dict.fromkeys(group.collection for group in self.groups))
+        return list(dict.fromkeys(group.place.collection for group in self.groups))
 
     @property
     def places(self) -> list[Place]:
         """Where searches were run, in order of appearance."""
-        return list(dict.fromkeys(group.place for group in self.groups if group.engine))
+        return list(dict.fromkeys(group.place for group in self.groups if group.place.engine))
 
-    def measures(self, place: Place) -> list[Measure]:
-        """What was measured of private searches at a place."""
+    def measures(self, place: Place, *kinds: MeasureKind) -> list[Measure]:
+        """What was measured of private searches at a place, or the privacy of a collection."""
         return [
             group.measure
             for group in self.groups
-            if group.place == place and group.system == PRIVATE
+            if (group.place, group.system) == (place, PRIVATE)
+            and (not kinds or group.measure.kind in kinds)
         ]
 
     def main_measure(self, place: Place) -> Measure | None:
         """nDCG@10, or what stands first where that was not measured."""
-        of_answers = [each for each in self.measures(place) if not each.counts_pool]
+        of_answers = self.measures(place, "answers")
         return MAIN_MEASURE if MAIN_MEASURE in of_answers else next(iter(of_answers), None)
-
-    def privacy_measures(self, collection: str, *kinds: MeasureKind) -> list[Measure]:
-        """Privacy measures of a collection, of these kinds, in order of appearance."""
-        measures = self.measures(Place(collection, "", ""))
-        return [measure for measure in measures if measure.kind in kinds]
 
     # Values by setting and query
 
     def values(
-        self,
-        measure: Measure | str,
-        *,
-        collection: str,
-        engine: str = "",
-        reranker: str = "",
-        system: str = PRIVATE,
+        self, measure: Measure | str, place: Place, system: str = PRIVATE
     ) -> dict[Setting, dict[str, float]]:
         """A measure's values by setting and query, each the mean over the seeds."""
-        grid = self.grid(
-            measure, collection=collection, engine=engine, reranker=reranker, system=system
-        )
+        grid = self.grid(measure, place, system)
         return {
             setting: {
                 query: value
@@ -204,74 +182,33 @@ class Results:
             for setting, row in zip(grid.settings, grid.values.tolist(), strict=True)
         }
 
-    def grid(
-        self,
-        measure: Measure | str,
-        *,
-        collection: str,
-        engine: str = "",
-        reranker: str = "",
-        system: str = PRIVATE,
-    ) -> Grid:
+    def grid(self, measure: Measure | str, place: Place, system: str = PRIVATE) -> Grid:
         """The same as an array; settings and queries in order of appearance."""
-        group = Group(collection, engine, reranker, system, Measure.read(measure))
-        if group not in self._grids:
-            self._grids[group] = self._pivot(group)
-        return self._grids[group]
+        return self._grid(Group(place, system, Measure.read(measure)))
 
     @cached_property
-    def _grids(self) -> dict[Group, Grid]:
-        return {}
+    def _grid(self) -> Callable[[Group], Grid]:
+        return cache(self._pivoted)
 
-    @cached_property
-    def _settings(self) -> tuple[IntArray, list[Setting]]:
-        codes, settings = self._coded(Setting._fields)
-        return codes, [Setting(*fields) for fields in settings]
+    def _pivoted(self, group: Group) -> Grid:
+        need_arrow()
+        import pyarrow.compute as pc
 
-    @cached_property
-    def _queries(self) -> tuple[IntArray, list[str]]:
-        codes, queries = self._coded(("query_id",))
-        return codes, [query for (query,) in queries]
-
-    def _coded(self, columns: Iterable[str]) -> tuple[IntArray, list[tuple[Any, ...]]]:
-        """A number for each row, and what each number says of these columns."""
-        codes, meanings = np.zeros(self.queries.num_rows, dtype=np.int64), [()]
-        for column in columns:
-            # Number the pairs of what the columns before and this one say, then without gaps.
-            encoded = self.queries[column].combine_chunks().dictionary_encode("encode")
-            values = encoded.dictionary.to_pylist()
-            pairs = codes * len(values) + encoded.indices.to_numpy(zero_copy_only=False)
-            distinct, codes = np.unique(pairs, return_inverse=True)
-            meanings = [
-                (*meanings[pair // len(values)], values[pair % len(values)])
-                for pair in distinct.tolist()
-            ]
-        return codes, meanings
-
-    def _pivot(self, group: Group) -> Grid:
-        rows = self.groups.get(group)
-        if rows is None:
-            return Grid((), (), np.empty((0, 0)), 0)
-        setting_codes, settings = self._settings
-        query_codes, queries = self._queries
-        by_setting, setting_of = _in_order(setting_codes[rows])
-        by_query, query_of = _in_order(query_codes[rows])
-        shape = len(by_setting), len(by_query)
-        # The mean over seeds of each setting and query.
-        sums, counts = np.zeros(shape), np.zeros(shape)
-        np.add.at(sums, (setting_of, query_of), self._column("value")[rows])
-        np.add.at(counts, (setting_of, query_of), 1)
-        means = np.full(shape, np.nan)
-        np.divide(sums, counts, out=means, where=counts > 0)
-        return Grid(
-            tuple(settings[code] for code in by_setting),
-            tuple(queries[code] for code in by_query),
-            means,
-            len(np.unique(self._column("seed")[rows])),
-        )
-
-    def _column(self, name: str) -> Any:
-        return self.queries[name].to_numpy()
+        rows = self.queries
+        where = {**group.place._asdict(), "system": group.system, "measure": group.measure.label}
+        for column, value in where.items():
+            rows = rows.filter(pc.equal(rows[column], value))
+        # The mean over the seeds of each setting and query, then a row a setting.
+        columns = (*Setting._fields, "query_id")
+        means = rows.group_by(list(columns), use_threads=False).aggregate([("value", "mean")])
+        pairs = [(Setting(*setting), query) for *setting, query in _rows(means, columns)]
+        settings = {setting: None for setting, _ in pairs}
+        queries = {query: None for _, query in pairs}
+        numbers = [{item: at for at, item in enumerate(axis)} for axis in (settings, queries)]
+        values = np.full((len(settings), len(queries)), np.nan)
+        for (setting, query), value in zip(pairs, means["value_mean"].to_pylist(), strict=True):
+            values[numbers[0][setting], numbers[1][query]] = value
+        return Grid(tuple(settings), tuple(queries), values, len(pc.unique(rows["seed"])))
 
     # Values by word
 
@@ -335,16 +272,10 @@ def grouped(
     together = table.group_by(list(keys), use_threads=False).aggregate(
         [(name, "list") for name in values]
     )
-    names = zip(*(together[key].to_pylist() for key in keys), strict=True)
     lists = zip(*(together[f"{name}_list"] for name in values), strict=True)
-    for key, arrays in zip(names, lists, strict=True):
+    for key, arrays in zip(_rows(together, keys), lists, strict=True):
         yield key, tuple(array.values.to_numpy(zero_copy_only=False) for array in arrays)
 
 
-def _in_order(codes: IntArray) -> tuple[list[int], IntArray]:
-    """Distinct codes in order of appearance, and the place of each row's code among them."""
-    distinct, first, place = np.unique(codes, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return distinct[order].tolist(), rank[place]
+def _rows(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    return zip(*(table[column].to_pylist() for column in columns), strict=True)

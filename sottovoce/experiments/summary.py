@@ -28,8 +28,7 @@ Estimates = dict[Setting, dict[str, Any]]
 
 def summarize(results: Results) -> list[dict[str, Any]]:
     """One summary for each collection, engine and re-ranker that was searched."""
-    searched = {group.place: None for group in results.groups if group.system == NO_PRIVACY}
-    return [_summary(results, place) for place in searched]
+    return [_summary(results, place) for place in results.places]
 
 
 def remember(summaries: Iterable[dict[str, Any]]) -> None:
@@ -73,14 +72,14 @@ def _place(summary: dict[str, Any]) -> tuple[str | int, ...]:
 
 
 def _summary(results: Results, place: Place) -> dict[str, Any]:
-    manifest, where = results.manifest, place._asdict()
+    manifest = results.manifest
     log: dict[str, Any] = next(iter(manifest["facts"].get("log", ())), {})
     least = next(iter(manifest["experiment"]["utility"]["thresholds"]), None)
     recall = Measure("pooled recall", str(least))
     columns = {
-        MAIN_MEASURE.label: _estimates(results, MAIN_MEASURE, system=PRIVATE, **where),
-        "same_depth": _estimates(results, MAIN_MEASURE, system=SAME_DEPTH, **where),
-        "recall": _estimates(results, recall, system=PRIVATE, **where),
+        MAIN_MEASURE.label: _estimates(results, MAIN_MEASURE, place, PRIVATE),
+        "same_depth": _estimates(results, MAIN_MEASURE, place, SAME_DEPTH),
+        "recall": _estimates(results, recall, place, PRIVATE),
         "lazy": _strongest(results, place.collection, "lazy"),
         "words": _strongest(results, place.collection, "words"),
     }
@@ -92,11 +91,11 @@ def _summary(results: Results, place: Place) -> dict[str, Any]:
         "depth": manifest["experiment"]["searching"]["depth"],
         "fingerprint": _fingerprint(manifest, place.collection),
         "made": manifest["finished"],
-        "queries": len(results.grid(POOL, system=NO_PRIVACY, **where).queries),
+        "queries": len(results.grid(POOL, place, NO_PRIVACY).queries),
         "log": log.get("queries"),
         "log_sha256": log.get("sha256"),
         "baseline": {
-            name: _only(_estimates(results, measure, system=NO_PRIVACY, **where))
+            name: _only(_estimates(results, measure, place, NO_PRIVACY))
             for name, measure in baseline.items()
         },
         "settings": [
@@ -105,7 +104,7 @@ def _summary(results: Results, place: Place) -> dict[str, Any]:
                 **_made_by(manifest["experiment"], setting),
                 **{name: column.get(setting) for name, column in columns.items()},
             }
-            for setting in results.grid(POOL, system=PRIVATE, **where).settings
+            for setting in results.grid(POOL, place, PRIVATE).settings
         ],
     }
 
@@ -116,8 +115,8 @@ def _fingerprint(manifest: dict[str, Any], collection: str) -> str:
     return str(by_name[collection])
 
 
-def _estimates(results: Results, measure: Measure, **where: str) -> Estimates:
-    grid = results.grid(measure, **where)
+def _estimates(results: Results, measure: Measure, place: Place, system: str) -> Estimates:
+    grid = results.grid(measure, place, system)
     queries = dict(zip(grid.settings, grid.counts, strict=True))
     return {
         setting: {"value": value, "low": low, "high": high, "queries": queries[setting]}
@@ -128,8 +127,8 @@ def _estimates(results: Results, measure: Measure, **where: str) -> Estimates:
 def _strongest(results: Results, collection: str, kind: MeasureKind) -> Estimates:
     """The encoder or attack with the greatest mean, which is named."""
     by_setting: Estimates = {}
-    for measure in results.privacy_measures(collection, kind):
-        for setting, number in _estimates(results, measure, collection=collection).items():
+    for measure in results.measures(Place(collection), kind):
+        for setting, number in _estimates(results, measure, Place(collection), PRIVATE).items():
             if setting not in by_setting or number["value"] > by_setting[setting]["value"]:
                 by_setting[setting] = {**number, "by": measure.detail}
     return by_setting

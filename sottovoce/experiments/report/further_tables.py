@@ -100,7 +100,7 @@ def task_tables(results: Results) -> Iterator[Table]:
     for (task, measure), scores in tables.items():
         rows: dict[tuple[str, ...], dict[float | None, Cell]] = {}
         for score in scores:
-            regime = score.regime if score.mechanism else "–"
+            regime = score.obfuscated if score.mechanism else "–"
             labels = (score.model, score.mechanism or "nothing obfuscated", regime)
             rows.setdefault(labels, {})[score.epsilon] = Number(score.value, score.interval)
         columns, cells = by_epsilon(("model", "mechanism", "obfuscated"), rows.items())

@@ -34,7 +34,9 @@ def page(
     from markupsafe import Markup
 
     folder = files("sottovoce.experiments.report")
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
     environment.filters |= {"anchor": anchor, "shown": shown, "interval": interval, "text": to_text}
     environment.filters["number_class"] = lambda numeric: " class=number" if numeric else ""
     environment.tests["has_value"] = lambda cell: isinstance(cell, Number)

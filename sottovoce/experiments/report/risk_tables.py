@@ -81,7 +81,7 @@ def best_trades(results: Results, place: Place) -> Table | None:
         return None
     attacks = strongest(results, place.collection)
     risk = _attack_numbers(results, place.collection, attacks)
-    grid = results.grid(measure, **place._asdict())
+    grid = results.grid(measure, place)
     utility = numbers(grid, measure)
     trades = front(
         {setting: number.value for setting, number in risk.items()},
@@ -90,8 +90,8 @@ def best_trades(results: Results, place: Place) -> Table | None:
     if not trades:
         return None
     attackers = dict.fromkeys(attacks[setting].attack for setting in trades)
-    grids = [grid, *(results.grid(attack, collection=place.collection) for attack in attackers)]
-    baseline = results.grid(measure, **place._asdict(), system=NO_PRIVACY)
+    grids = [grid, *(results.grid(attack, Place(place.collection)) for attack in attackers)]
+    baseline = results.grid(measure, place, NO_PRIVACY)
     names = RowNames(utility)
     rows: list[tuple[Cell, ...]] = [
         (*names.of(setting), shown_epsilon(setting.epsilon), risk[setting], utility[setting])
@@ -122,7 +122,7 @@ def risk_tables(results: Results, collection: str) -> Iterator[Table]:
     """The strongest attack; query inference by encoder; words and queries recovered by attack."""
     if attacks := strongest(results, collection):
         yield _strongest(results, collection, attacks)
-    inference = results.privacy_measures(collection, *INFERENCE)
+    inference = results.measures(Place(collection), *INFERENCE)
     for encoder in dict.fromkeys(measure.detail for measure in inference):
         yield _listed(
             results,
@@ -141,7 +141,7 @@ def risk_tables(results: Results, collection: str) -> Iterator[Table]:
             intervals=f"{SHARE_INTERVALS} (motivated: {MEAN_INTERVALS})",
         )
     for kind, what in RECOVERED.items():
-        recovered = results.privacy_measures(collection, kind)
+        recovered = results.measures(Place(collection), kind)
         if recovered:
             yield _listed(
                 results,
@@ -160,7 +160,7 @@ def _attack_numbers(
 ) -> dict[Setting, Number]:
     """The strongest attack on each setting, with the interval of its measure, and its name."""
     by_attack = {
-        attack: numbers(results.grid(attack, collection=collection), attack)
+        attack: numbers(results.grid(attack, Place(collection)), attack)
         for attack in {found.attack for found in attacks.values()}
     }
     return {
@@ -174,7 +174,7 @@ def _strongest(results: Results, collection: str, attacks: Mapping[Setting, Stro
     risk = _attack_numbers(results, collection, attacks)
     columns, rows = by_epsilon(names.columns, names.rows(risk))
     attackers = dict.fromkeys(found.attack for found in attacks.values())
-    grids = [results.grid(attack, collection=collection) for attack in attackers]
+    grids = [results.grid(attack, Place(collection)) for attack in attackers]
     return Table(
         name=slug("strongest-attack", collection),
         title=f"The strongest attack, {last_part(collection)}",
@@ -203,7 +203,7 @@ def _listed(
     intervals: str,
 ) -> Table:
     """Rows of several measures together, mechanism by mechanism."""
-    grids = {measure: results.grid(measure, collection=collection) for measure in labels}
+    grids = {measure: results.grid(measure, Place(collection)) for measure in labels}
     means = {measure: numbers(grid, measure) for measure, grid in grids.items()}
     settings = list(dict.fromkeys(setting for grid in grids.values() for setting in grid.settings))
     names = RowNames(settings)
@@ -238,17 +238,16 @@ def quipu_tables(results: Results, place: Place) -> Iterator[Table]:
     utility = results.main_measure(place)
     if utility is None or not _is_bounded(results, place, utility):
         return
-    where = place._asdict()
     scores: dict[str, dict[Setting, QuipuScore]] = {}
-    for risk in (*results.privacy_measures(place.collection, *INFERENCE), STRONGEST):
-        if by_curve := quipu_scores(results, **where, risk=risk, utility=utility):
+    for risk in (*results.measures(Place(place.collection), *INFERENCE), STRONGEST):
+        if by_curve := quipu_scores(results, place, risk, utility):
             scores[risk.label] = by_curve
     scored_curves = list(dict.fromkeys(curve for by_curve in scores.values() for curve in by_curve))
     if not scored_curves:
         return
     names = RowNames(scored_curves)
     all_scores = [score for by_curve in scores.values() for score in by_curve.values()]
-    seeds = results.grid(utility, **where).seeds
+    seeds = results.grid(utility, place).seeds
     size = sizes((score.queries or 0 for score in all_scores), seeds)
     flags = {flag for score in all_scores for flag in score.flags}
     for anchored in (False, True):
@@ -283,7 +282,7 @@ def quipu_tables(results: Results, place: Place) -> Iterator[Table]:
 
 def _is_bounded(results: Results, place: Place, utility: Measure) -> bool:
     """Whether the score takes this measure: it lies between 0 and 1 without privacy."""
-    values = results.grid(utility, **place._asdict(), system=NO_PRIVACY).values
+    values = results.grid(utility, place, NO_PRIVACY).values
     return bool(values.size and values.min() >= 0 and values.max() <= 1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -60,16 +60,12 @@ Compare: TypeAlias = Callable[[Measure, Place], Comparisons]
 
 def comparing(results: Results) -> Compare:
     """Compare, and never the same twice."""
-    return cache(lambda measure, place: compare(results, measure, **place._asdict()))
+    return cache(partial(compare, results))
 
 
-def compare(
-    results: Results, measure: Measure | str, *, collection: str, engine: str, reranker: str
-) -> Comparisons:
+def compare(results: Results, measure: Measure | str, place: Place) -> Comparisons:
     """Test a measure against no privacy, and between the settings that share an epsilon."""
-    where = {"collection": collection, "engine": engine, "reranker": reranker}
-    grid = results.grid(measure, **where)
-    itself = results.grid(measure, **where, system=NO_PRIVACY)
+    grid, itself = results.grid(measure, place), results.grid(measure, place, NO_PRIVACY)
     alone = [(setting, None) for setting in grid.settings] if itself.settings else []
     pairs = [
         (one, other)

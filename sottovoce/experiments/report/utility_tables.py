@@ -77,7 +77,7 @@ def _measure_table(
 ) -> Table:
     """One measure, its rows engine by engine."""
     collection, _, reranker = places[0]
-    grids = [results.grid(measure, **place._asdict()) for place in places]
+    grids = [results.grid(measure, place) for place in places]
     names = RowNames(setting for grid in grids for setting in grid.settings)
     tested = measure != POOL
     rows: list[Row] = []
@@ -107,7 +107,7 @@ def _engine_rows(
     tests: Comparisons | None,
 ) -> Iterator[Row]:
     """No privacy, each curve, and the original query as deep as each pool."""
-    grid_of = partial(results.grid, measure, **place._asdict())
+    grid_of = partial(results.grid, measure, place)
     for baseline in numbers(grid_of(system=NO_PRIVACY), measure).values():
         yield (place.engine, *names.labelled(NO_PRIVACY)), {None: baseline}
     marked = _marked(numbers(grid, measure), tests)
@@ -147,7 +147,7 @@ def significance_tables(results: Results, place: Place, compared: Compare) -> It
     measure = results.main_measure(place)
     if measure is None:
         return
-    grid = results.grid(measure, **place._asdict())
+    grid = results.grid(measure, place)
     tests = compared(measure, place)
     if tests.against_none:
         yield _against_none(tests, grid, measure, place)
@@ -273,8 +273,8 @@ def _pairs(tests: Comparisons, grid: Grid, measure: Measure, place: Place) -> Ta
 
 def similarity_tables(results: Results, collection: str) -> Iterator[Table]:
     """A table for each measure of similarity."""
-    for measure in results.privacy_measures(collection, "similarity"):
-        grid = results.grid(measure, collection=collection)
+    for measure in results.measures(Place(collection), "similarity"):
+        grid = results.grid(measure, Place(collection))
         names, means = RowNames(grid.settings), numbers(grid, measure)
         cells = {setting: means.get(setting) for setting in grid.settings}
         columns, rows = by_epsilon(names.columns, names.rows(cells))

@@ -22,6 +22,7 @@ from sottovoce.experiments.report.figures.curves import (
     utility_measures,
 )
 from sottovoce.experiments.results import Place, Results, Setting
+from sottovoce.plotting import heat_map
 from sottovoce.types import Float64Array
 
 MOST_EPSILONS = 3
@@ -49,7 +50,7 @@ def _figures(
 ) -> Iterator[ReportFigure]:
     """One for each release, n, and rest of the settings."""
     sets: dict[tuple[str, ...], dict[tuple[Box, float | None], float]] = {}
-    for setting, value in means(results, measure, **place._asdict()).items():
+    for setting, value in means(results, measure, place).items():
         if (box := boxes.get(setting.mechanism)) is not None:
             key = _way(setting, box)
             sets.setdefault(key, {})[box, setting.epsilon] = value
@@ -62,8 +63,6 @@ def _figures(
 def _figure(
     results: Results, measure: Measure, place: Place, way: Sequence[str], values: Values
 ) -> ReportFigure:
-    from sottovoce.plotting import heat_map
-
     label = measure.label
     ks, ns = (sorted({getattr(box, side) for box, _ in values}) for side in ("k", "n"))
     distances = list(dict.fromkeys(box.measure for box, _ in values))
@@ -100,7 +99,7 @@ def _figure(
             x="n, candidate box (words)",
             y="k, safe box (words)",
         )
-    queries = counted(len(results.grid(measure, **place._asdict()).queries), "query", "queries")
+    queries = counted(len(results.grid(measure, place).queries), "query", "queries")
     best = baseline(results, measure, place) if place.engine else None
     largest, value = _largest(values)
     by = f"re-ranked by {place.reranker}" if place.reranker else ""

@@ -14,6 +14,7 @@ from sottovoce.experiments.estimates import estimates
 from sottovoce.experiments.measures import MAIN_MEASURE, POOL, Measure
 from sottovoce.experiments.results import Place, Results, Setting, curves
 from sottovoce.experiments.tables import NO_PRIVACY, PRIVATE
+from sottovoce.plotting import DASHES, MUTED, lines, look, new_figure
 from sottovoce.types import Float64Array
 
 if TYPE_CHECKING:
@@ -110,19 +111,15 @@ class Legend:
 
         All ways but the first have hollow markers; a curve without a way is drawn as the first.
         """
-        from sottovoce.plotting import DASHES
-
-        look = self.plain_look(curve.mechanism)
         way = self.ways.index((curve.release, curve.n)) if curve.release else 0
-        return look | ({"linestyle": DASHES[way % 3], "markerfacecolor": "white"} if way else {})
+        of_way = {"linestyle": DASHES[way % 3], "markerfacecolor": "white"} if way else {}
+        return self.plain_look(curve.mechanism) | of_way
 
     def plain_look(self, mechanism: str) -> dict[str, Any]:
         """Colour and marker of the mechanism where releases play no part.
 
         Later ones, which are drawn over earlier ones, are smaller, so that all can be seen.
         """
-        from sottovoce.plotting import look
-
         number = self.mechanisms.index(mechanism)
         over = min(1.0, number / MOST_SIZES)
         return look(number) | {"markersize": 6 - 2.5 * over, "linewidth": 2 - over}
@@ -184,27 +181,28 @@ def utility_measures(results: Results, collection: str) -> list[Measure]:
     measures = dict.fromkeys(
         group.measure
         for group in results.groups
-        if group.collection == collection and group.engine and group.system == PRIVATE
+        if group.place.collection == collection and group.place.engine and group.system == PRIVATE
     )
     measures.pop(POOL, None)
     return sorted(measures, key=lambda measure: measure != MAIN_MEASURE)
 
 
-def means(results: Results, measure: Measure, **where: str) -> dict[Setting, float]:
+def means(
+    results: Results, measure: Measure, place: Place, system: str = PRIVATE
+) -> dict[Setting, float]:
     """A measure's mean over queries for each setting."""
-    grid = results.grid(measure, **where)
+    grid = results.grid(measure, place, system)
     return dict(zip(grid.settings, np.nanmean(grid.values, axis=1).tolist(), strict=True))
 
 
-def baseline(results: Results, measure: Measure, where: Place) -> float | None:
+def baseline(results: Results, measure: Measure, place: Place) -> float | None:
     """The mean of the original queries, where they were searched."""
-    of_originals = means(results, measure, **where._asdict(), system=NO_PRIVACY)
-    return next(iter(of_originals.values()), None)
+    return next(iter(means(results, measure, place, NO_PRIVACY).values()), None)
 
 
-def lines_of(results: Results, legend: Legend, measure: Measure, **where: str) -> list[Line]:
+def lines_of(results: Results, legend: Legend, measure: Measure, place: Place) -> list[Line]:
     """The curves of a measure that lines show, with 95 % intervals over queries."""
-    by_setting = estimates(results.grid(measure, **where), measure)
+    by_setting = estimates(results.grid(measure, place), measure)
     return [
         Line.of(curve, [(setting.epsilon, *by_setting[setting]) for setting in settings])
         for curve, settings in curves(by_setting).items()
@@ -247,8 +245,6 @@ def sheet(
     polar: bool = False,
 ) -> tuple[Figure, list[Axes]]:
     """A figure of so many plots, and no empty ones."""
-    from sottovoce.plotting import new_figure
-
     columns = min(columns, count)
     rows = -(-count // columns)
     figure, plots = new_figure(rows, columns, width=width, height=height, polar=polar)
@@ -268,8 +264,6 @@ def draw_lines(
     top: float | None = 1.0,
 ) -> None:
     """A line with its band for each curve; level ones without an epsilon, and for ``levels``."""
-    from sottovoce.plotting import MUTED, lines
-
     points, bands, looks = {}, {}, {}
     for line in all_lines:
         if line.epsilons is not None:
@@ -280,8 +274,8 @@ def draw_lines(
     epsilon_axis(plot, (epsilon for at, _ in points.values() for epsilon in at.tolist()))
     for line in all_lines:
         if line.epsilons is None:
-            look = legend.look(line.curve) | {"linestyle": "-.", "markevery": [0, 1]}
-            plot.axhline(line.means[0], **look, label=f"{legend.name(line.curve)} (no epsilon)")
+            dashed = legend.look(line.curve) | {"linestyle": "-.", "markevery": [0, 1]}
+            plot.axhline(line.means[0], **dashed, label=f"{legend.name(line.curve)} (no epsilon)")
     for (name, value), dashes in zip((levels or {}).items(), ("--", ":"), strict=False):
         if value is not None:
             plot.axhline(value, color=MUTED, linestyle=dashes, linewidth=1.2, label=name, zorder=1)

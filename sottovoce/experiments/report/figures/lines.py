@@ -20,6 +20,7 @@ from sottovoce.experiments.report.figures.curves import (
 )
 from sottovoce.experiments.report.table import interval_kind
 from sottovoce.experiments.results import Place, Results
+from sottovoce.plotting import legend_below
 
 RECALL_NOTE = (
     " A pool of several answers holds more documents than one answer: compare with the same depth, "
@@ -40,12 +41,10 @@ def utility_figures(results: Results, legend: Legend) -> Iterator[ReportFigure]:
 def _utility(
     results: Results, legend: Legend, measure: Measure, places: list[Place]
 ) -> ReportFigure | None:
-    from sottovoce.plotting import legend_below
-
     by_place = {
         place: lines
         for place in places
-        if rises(lines := lines_of(results, legend, measure, **place._asdict()))
+        if rises(lines := lines_of(results, legend, measure, place))
     }
     if not by_place:
         return None
@@ -57,7 +56,7 @@ def _utility(
         draw_lines(plot, lines, legend, title=place.engine, y=label, levels=level, top=top)
     legend_below(figure, plots)
     collection, reranker = last_part(places[0].collection), places[0].reranker
-    queries = len(results.grid(measure, **places[0]._asdict()).queries)
+    queries = len(results.grid(measure, places[0]).queries)
     return ReportFigure(
         name=slug("utility", label, collection, reranker),
         title=f"{label} against epsilon: {collection}, re-ranked by {reranker}",
@@ -83,7 +82,7 @@ def recovery_figures(results: Results, legend: Legend) -> Iterator[ReportFigure]
             results,
             legend,
             collection,
-            results.privacy_measures(collection, "words"),
+            results.measures(Place(collection), "words"),
             name="recovered",
             title="Words recovered",
             y="share of words recovered",
@@ -100,7 +99,7 @@ def similarity_figures(results: Results, legend: Legend) -> Iterator[ReportFigur
             results,
             legend,
             collection,
-            results.privacy_measures(collection, "similarity"),
+            results.measures(Place(collection), "similarity"),
             name="similarity",
             title="Similarity of query and variants",
             y="similarity",
@@ -121,12 +120,10 @@ def _leaks(
     caption: str,
 ) -> Iterator[ReportFigure]:
     """A plot for each measure, if there is anything to draw."""
-    from sottovoce.plotting import legend_below
-
     by_detail = {
         measure.detail: lines
         for measure in measures
-        if rises(lines := lines_of(results, legend, measure, collection=collection))
+        if rises(lines := lines_of(results, legend, measure, Place(collection)))
     }
     if not by_detail:
         return
@@ -134,7 +131,7 @@ def _leaks(
     for plot, (detail, lines) in zip(plots, by_detail.items(), strict=True):
         draw_lines(plot, lines, legend, title=detail, y=y)
     legend_below(figure, plots)
-    queries = len(results.grid(measures[0], collection=collection).queries)
+    queries = len(results.grid(measures[0], Place(collection)).queries)
     yield ReportFigure(
         name=slug(name, collection),
         title=f"{title} against epsilon: {last_part(collection)}",

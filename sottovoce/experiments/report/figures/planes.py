@@ -26,6 +26,7 @@ from sottovoce.experiments.report.figures.curves import (
 )
 from sottovoce.experiments.report.table import place_name
 from sottovoce.experiments.results import Place, Results, Setting, curves
+from sottovoce.plotting import MARKERS, MUTED, legend_below, plane, radar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +52,7 @@ def plane_figures(results: Results, legend: Legend) -> Iterator[ReportFigure]:
     """For each engine and re-ranker of a collection: attackers by encoder; then the strongest."""
     for place in searched(results):
         for measure in utility_measures(results, place.collection)[:1]:
-            encoders = results.privacy_measures(place.collection, "motivated")
+            encoders = results.measures(Place(place.collection), "motivated")
             risks = [Measure(kind, each.detail) for each in encoders for kind in INFERENCE]
             if risks:
                 yield _attackers(results, legend, place, measure, risks)
@@ -62,14 +63,12 @@ def plane_figures(results: Results, legend: Legend) -> Iterator[ReportFigure]:
 def _attackers(
     results: Results, legend: Legend, place: Place, measure: Measure, risks: list[Measure]
 ) -> ReportFigure:
-    from sottovoce.plotting import legend_below
-
     figure, plots = sheet(len(risks), columns=3, width=3.4, height=3.5)
     words = []
     for plot, attacker in zip(plots, risks, strict=True):
         title = f"{attacker.kind}, {attacker.detail} encoder"
         plot.set_xlabel(f"risk: {RISKS[attacker.kind]}")
-        risk = means(results, attacker, collection=place.collection)
+        risk = means(results, attacker, Place(place.collection))
         words.append(f"{title}: {_draw_paths(plot, results, legend, place, measure, risk)}")
         plot.set_title(title, fontsize=10)
     legend_below(figure, plots)
@@ -90,8 +89,6 @@ def _strongest(
     measure: Measure,
     attacks: Mapping[Setting, Strongest],
 ) -> ReportFigure:
-    from sottovoce.plotting import legend_below
-
     figure, plots = sheet(1, width=5.4, height=5.0)
     plots[0].set_xlabel("risk: words that the strongest attack brings back")
     risk = {setting: attack.mean for setting, attack in attacks.items()}
@@ -118,9 +115,7 @@ def _draw_paths(
     risk: Mapping[Setting, float],
 ) -> str:
     """Draw the paths of all settings that have both; say in words where each ends."""
-    from sottovoce.plotting import MUTED, plane
-
-    utility, label = means(results, measure, **place._asdict()), measure.label
+    utility, label = means(results, measure, place), measure.label
     paths, looks, ends = {}, {}, {}
     for curve, settings in curves(setting for setting in utility if setting in risk).items():
         if curve.mechanism in legend.aside:
@@ -144,7 +139,7 @@ def _draw_paths(
 
 
 def _queries(results: Results, measure: Measure, place: Place) -> str:
-    return counted(len(results.grid(measure, **place._asdict()).queries), "query", "queries")
+    return counted(len(results.grid(measure, place).queries), "query", "queries")
 
 
 def _attacked(attacks: Mapping[Setting, Strongest]) -> str:
@@ -165,11 +160,11 @@ def radar_figures(results: Results, legend: Legend) -> Iterator[ReportFigure]:
         recall = next((each for each in measures if each.kind == "pooled recall"), None)
         if recall is None or MAIN_MEASURE not in measures:
             continue
-        recalls = means(results, recall, **place._asdict())
-        similarity = means(results, MAIN_SIMILARITY, collection=place.collection)
+        recalls = means(results, recall, place)
+        similarity = means(results, MAIN_SIMILARITY, Place(place.collection))
         values = {
             setting: (recalls[setting], gain, 1 - similarity[setting])
-            for setting, gain in means(results, MAIN_MEASURE, **place._asdict()).items()
+            for setting, gain in means(results, MAIN_MEASURE, place).items()
             if setting in similarity and setting.mechanism not in legend.aside
         }
         if values:
@@ -183,8 +178,6 @@ def _radar(
     place: Place,
     values: dict[Setting, tuple[float, float, float]],
 ) -> ReportFigure:
-    from sottovoce.plotting import MUTED, legend_below, radar
-
     by_curve = curves(values)
     epsilons = sorted({each.epsilon for each in values if each.epsilon is not None})
     shown = spread(epsilons, MOST_EPSILONS)
@@ -225,8 +218,6 @@ def _shade(epsilon: float | None, shown: list[float]) -> dict[str, Any]:
     """Darker, and another marker, the larger the epsilon."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
-
-    from sottovoce.plotting import MARKERS
 
     place = len(shown) - 1 if epsilon is None else shown.index(epsilon)
     depth = 0.75 * (1 - (place + 1) / max(len(shown), 1))

@@ -15,6 +15,7 @@ from sottovoce.experiments.report.figures.curves import (
     sheet,
 )
 from sottovoce.experiments.results import Results, Setting
+from sottovoce.plotting import legend_below
 
 NOTHING = "nothing"
 
@@ -30,17 +31,17 @@ def task_figures(results: Results, legend: Legend) -> Iterator[ReportFigure]:
 
 
 def _figure(legend: Legend, scores: list[TaskScore]) -> ReportFigure:
-    from sottovoce.plotting import legend_below
-
     task, measure = scores[0].task, scores[0].measure
-    obfuscated = [score for score in scores if score.regime != NOTHING]
+    obfuscated = [score for score in scores if score.obfuscated != NOTHING]
     models = list(dict.fromkeys(score.model for score in obfuscated))
-    regimes = list(dict.fromkeys(score.regime for score in obfuscated))
+    regimes = list(dict.fromkeys(score.obfuscated for score in obfuscated))
     panels = [(model, regime) for model in models for regime in regimes]
     figure, plots = sheet(len(panels), columns=len(regimes), width=3.5, height=3.0)
     ends = []
     for plot, (model, regime) in zip(plots, panels, strict=True):
-        of_panel = [score for score in obfuscated if (score.model, score.regime) == (model, regime)]
+        of_panel = [
+            score for score in obfuscated if (score.model, score.obfuscated) == (model, regime)
+        ]
         lines = list(_lines(legend, of_panel))
         levels = {"clean": _clean_value(scores, model)} | {
             name: value
@@ -79,5 +80,5 @@ def _lines(legend: Legend, scores: list[TaskScore]) -> Iterator[Line]:
 
 def _clean_value(scores: list[TaskScore], model: str) -> float | None:
     """A model's score on clean texts."""
-    clean = (score for score in scores if score.regime == NOTHING and score.model == model)
+    clean = (score for score in scores if score.obfuscated == NOTHING and score.model == model)
     return next((score.value for score in clean), None)

@@ -18,6 +18,7 @@ from sottovoce.experiments.report.figures.curves import (
     spread,
 )
 from sottovoce.experiments.results import Results
+from sottovoce.plotting import beside, label, legend_below, lines, look, polar_scatter
 from sottovoce.types import Float64Array
 
 if TYPE_CHECKING:
@@ -64,8 +65,6 @@ def deniability_figures(results: Results, legend: Legend) -> Iterator[ReportFigu
 
 
 def _averages(legend: Legend, space: str, by_setting: ByWord, note: str) -> ReportFigure:
-    from sottovoce.plotting import legend_below, lines
-
     mechanisms = [
         name
         for name in dict.fromkeys(name for name, epsilon in by_setting if epsilon is not None)
@@ -115,8 +114,6 @@ def _histograms(
     legend: Legend, space: str, measure: str, by_setting: ByWord, note: str
 ) -> ReportFigure:
     """A plot for each mechanism: one histogram above the other, the smallest epsilon on top."""
-    from sottovoce.plotting import label
-
     names = dict.fromkeys(name for name, _ in by_setting)
     mechanisms = [name for name in names if name not in legend.aside]
     edges, wide = _edges(measure, np.concatenate([each[measure] for each in by_setting.values()]))
@@ -181,8 +178,6 @@ def _edges(measure: str, values: Float64Array) -> tuple[Float64Array, bool]:
 
 def neighbour_figures(results: Results, _: Legend) -> Iterator[ReportFigure]:
     """Percentiles of the distance to the k-th neighbour: figure 1 of the CMP paper."""
-    from sottovoce.plotting import legend_below, lines, look
-
     spaces = results.neighbour_distances()
     if not spaces:
         return
@@ -229,8 +224,6 @@ def relative_figures(results: Results, _: Legend) -> Iterator[ReportFigure]:
 
 
 def _relatives(space: str, word: str, relatives: Relatives) -> ReportFigure:
-    from sottovoce.plotting import legend_below, polar_scatter
-
     points = {
         name: {other: (seen[DISTANCE], seen[ANGLE]) for other, seen in relatives[kind].items()}
         for kind, name in KINDS.items()
@@ -263,8 +256,6 @@ def _relatives(space: str, word: str, relatives: Relatives) -> ReportFigure:
 
 def _name_nearest(plot: Axes, points: Mapping[str, Mapping[str, tuple[float, float]]]) -> None:
     """Write the nearest relatives beside their points, as long as no two names meet."""
-    from sottovoce.plotting import beside
-
     farthest = max(distance for places in points.values() for distance, _ in places.values())
     taken: list[tuple[float, float]] = []
     for name in ("synonyms", "hyponyms"):
