@@ -184,13 +184,12 @@ def test_the_size_counts_cells_variants_and_queries(tmp_path):
     apples = str(tmp_path / "apples")  # It has one judged query.
     of = experiment(collections=(apples,), downstream=None, published=())
     size = size_of(of)
-    by_place = {(line.on, line.mechanism): line for line in size.lines}
-    noise = by_place["apples", "CMP"]
-    assert (noise.draw, noise.search, noise.privacy) == (16, 64, 16 * kinds(of.privacy))
-    assert noise.variants == 2 * 2 * 2 * (3 + 20)
-    assert noise.queries == 4 * noise.variants
-    assert by_place["apples", ""].queries == 4
-    assert by_place["words", "CMP"].words == 2
+    noise = size.lines["apples", "CMP"]
+    assert (noise["draw"], noise["search"], noise["privacy"]) == (16, 64, 16 * kinds(of.privacy))
+    assert noise["variants"] == 2 * 2 * 2 * (3 + 20)
+    assert noise["queries"] == 4 * noise["variants"]
+    assert size.lines["apples", ""]["queries"] == 4
+    assert size.lines["words", "CMP"]["words"] == 2
     assert size.total("cells") == sum(map(len, plan(of)))
     assert size.to_dict()["cells"] == size.total("cells")
 
@@ -198,8 +197,8 @@ def test_the_size_counts_cells_variants_and_queries(tmp_path):
 def test_published_variants_are_not_drawn(tmp_path):
     write_files(tmp_path)
     of = experiment(collections=(str(tmp_path / "apples"),), systems=(), deniability=None)
-    (theirs,) = (line for line in size_of(of).lines if line.mechanism == "Theirs")
-    assert (theirs.draw, theirs.variants, theirs.queries) == (4, 0, 2 * 4 * (3 + 20))
+    theirs = size_of(of).lines["apples", "Theirs"]
+    assert [theirs[count] for count in ("draw", "variants", "queries")] == [4, 0, 2 * 4 * (3 + 20)]
 
 
 def test_a_folder_is_its_own_experiments_alone(tmp_path):

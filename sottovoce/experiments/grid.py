@@ -6,10 +6,11 @@ picklable.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from sottovoce.choices import Release
 from sottovoce.experiments.naming import collection_name, task_name, without_paths
@@ -25,10 +26,6 @@ from sottovoce.experiments.schema.experiment import (
     Utility,
 )
 from sottovoce.experiments.schema.values import judged_queries
-
-Column: TypeAlias = Literal["draw", "search", "privacy", "words", "tasks"]
-"""Kinds of cells, as ``--dry-run`` counts them."""
-
 
 # Jobs
 
@@ -56,16 +53,12 @@ class Source:
 class Draw:
     """Draw (or read) the variants of all queries: ``variants/KEY.parquet``."""
 
-    column: ClassVar[Column] = "draw"
-
     source: Source
 
 
 @dataclass(frozen=True)
 class Search:
     """Search, pool, re-rank and measure: private, and the original query as deep as the pools."""
-
-    column: ClassVar[Column] = "search"
 
     source: Source
     engine: str
@@ -78,8 +71,6 @@ class Search:
 class Baseline:
     """The original queries themselves, at the depth of one answer."""
 
-    column: ClassVar[Column] = "search"
-
     collection: str
     engine: str
     reranker: str
@@ -91,8 +82,6 @@ class Baseline:
 class Leak:
     """What the variants give away: similarity, query inference, mechanism-aware recovery."""
 
-    column: ClassVar[Column] = "privacy"
-
     source: Source
     privacy: Privacy
 
@@ -100,8 +89,6 @@ class Leak:
 @dataclass(frozen=True)
 class Deny:
     """N_w and S_w of a mechanism, word by word."""
-
-    column: ClassVar[Column] = "words"
 
     mechanism: str
     spec: str
@@ -115,8 +102,6 @@ class Deny:
 class Neighbours:
     """How far words are from their neighbours, and where the plotted words' relatives lie."""
 
-    column: ClassVar[Column] = "words"
-
     texts: Texts
     words: int
     plotted: tuple[str, ...]
@@ -125,8 +110,6 @@ class Neighbours:
 @dataclass(frozen=True)
 class Learn:
     """What models score on one task; without a mechanism on clean texts."""
-
-    column: ClassVar[Column] = "tasks"
 
     task: str
     mechanism: str
@@ -286,69 +269,60 @@ def _needs_collection(system: System) -> bool:
 
 # The size of a plan
 
+KINDS: dict[type, str] = {
+    Draw: "draw",
+    Baseline: "search",
+    Search: "search",
+    Leak: "privacy",
+    Deny: "words",
+    Neighbours: "words",
+    Learn: "tasks",
+}
+"""Kinds of cells, as ``--dry-run`` counts them."""
+COUNTED = (*dict.fromkeys(KINDS.values()), "variants", "queries", "done")
 
-@dataclass
-class SizeLine:
-    """The cells of one mechanism on one collection or task, or on words; by kind.
+
+@dataclass(frozen=True)
+class Size:
+    """A plan in numbers: counts by what cells are on (a collection, a task, words) and mechanism.
 
     ``variants`` are those to be drawn, ``queries`` those sent to engines; they are upper limits:
     a mechanism may find fewer variants, and equal ones are sent once.
     """
 
-    on: str
-    mechanism: str
-    draw: int = 0
-    search: int = 0
-    privacy: int = 0
-    words: int = 0
-    tasks: int = 0
-    variants: int = 0
-    queries: int = 0
-    done: int = 0
-
-    @property
-    def cells(self) -> int:
-        """Cells of all kinds."""
-        return self.draw + self.search + self.privacy + self.words + self.tasks
-
-
-@dataclass(frozen=True)
-class Size:
-    """A plan in numbers."""
-
     name: str
-    lines: tuple[SizeLine, ...]
+    lines: dict[tuple[str, str], Counter[str]]
 
-    def total(self, column: str) -> int:
+    def total(self, count: str) -> int:
         """The sum of a column."""
-        return sum(int(getattr(line, column)) for line in self.lines)
+        return sum(counts[count] for counts in self.lines.values())
 
     def to_dict(self) -> dict[str, Any]:
         """For programs."""
-        columns = ("cells", "done", "variants", "queries")
-        return {
-            "name": self.name,
-            **{column: self.total(column) for column in columns},
-            "lines": [{**asdict(line), "cells": line.cells} for line in self.lines],
-        }
+        totals = {count: self.total(count) for count in ("cells", "done", "variants", "queries")}
+        lines = [
+            {"on": on, "mechanism": mechanism}
+            | {count: counts[count] for count in (*COUNTED, "cells")}
+            for (on, mechanism), counts in self.lines.items()
+        ]
+        return {"name": self.name, **totals, "lines": lines}
 
 
 def size_of(experiment: Experiment, done: Collection[Job] = ()) -> Size:
     """Count the cells of an experiment, and those of them that are done."""
     queries = {collection: judged_queries(collection) for collection in experiment.collections}
-    lines: dict[tuple[str, str], SizeLine] = {}
+    lines: dict[tuple[str, str], Counter[str]] = {}
     for job in (job for stage in plan(experiment) for job in stage):
-        place = _line_of(job)
-        line = lines.setdefault(place, SizeLine(*place))
-        setattr(line, job.column, getattr(line, job.column) + 1)
-        line.done += job in done
-        if isinstance(job, Baseline):
-            line.queries += queries[job.collection]
-        elif isinstance(job, Draw | Search):
-            variants = queries[job.source.collection] * job.source.n
-            line.queries += variants if isinstance(job, Search) else 0
-            line.variants += variants if isinstance(job, Draw) and job.source.file is None else 0
-    return Size(experiment.name, tuple(lines.values()))
+        counts = lines.setdefault(_line_of(job), Counter())
+        counts.update({KINDS[type(job)]: 1, "cells": 1, "done": int(job in done)})
+        match job:
+            case Baseline():
+                counts["queries"] += queries[job.collection]
+            case Search(source):
+                counts["queries"] += queries[source.collection] * source.n
+            case Draw(source) if source.file is None:
+                counts["variants"] += queries[source.collection] * source.n
+    return Size(experiment.name, lines)
 
 
 def _line_of(job: Job) -> tuple[str, str]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sottovoce.experiments.run import Outcome
 
 COLUMNS = ("draw", "search", "privacy", "words", "tasks", "done", "variants", "queries")
+"""Numbers of a plan, in the order in which they are shown."""
 HEADINGS = {"queries": "sent"}
 
 
@@ -110,14 +111,13 @@ def _show_size(size: Size) -> None:
     for column in shown:
         table.add_column(HEADINGS.get(column, column), justify="right", no_wrap=True)
     above = None
-    for line in size.lines:
-        counts = [getattr(line, column) for column in shown]
+    for (on, mechanism), counts in size.lines.items():
         table.add_row(
-            "" if line.on == above else escape(line.on),
-            escape(line.mechanism) or "[dim]none[/dim]",
-            *(f"{count:,}" if count else "" for count in counts),
+            "" if on == above else escape(on),
+            escape(mechanism) or "[dim]none[/dim]",
+            *(f"{counts[column]:,}" if counts[column] else "" for column in shown),
         )
-        above = line.on
+        above = on
     table.add_row("in all", "", *(f"{size.total(column):,}" for column in shown), style="bold")
     typer.echo(f"{size.name}: {size.total('cells'):,} cells\n")
     Console(highlight=False).print(table)

@@ -12,7 +12,7 @@ from sottovoce.evaluation.downstream.scores import CHANCE, MAJORITY
 from sottovoce.experiments.estimates import TaskScore, task_scores
 from sottovoce.experiments.measures import DISTINCT, MOVED, SUPPORT, UNCHANGED
 from sottovoce.experiments.naming import counted, last_part, slug
-from sottovoce.experiments.report.table import Cell, Number, Table, by_epsilon, shown_epsilon
+from sottovoce.experiments.report.table import Cell, Number, Table, shown_epsilon
 from sottovoce.experiments.results import Results
 from sottovoce.types import Float64Array
 
@@ -103,17 +103,16 @@ def task_tables(results: Results) -> Iterator[Table]:
             regime = score.obfuscated if score.mechanism else "–"
             labels = (score.model, score.mechanism or "nothing obfuscated", regime)
             rows.setdefault(labels, {})[score.epsilon] = Number(score.value, score.interval)
-        columns, cells = by_epsilon(("model", "mechanism", "obfuscated"), rows.items())
         seeds = max(score.seeds for score in scores)
         items = len(np.unique(np.concatenate([score.items for score in scores])))
         models = {score.model for score in scores}
-        yield Table(
+        yield Table.over_epsilon(
+            ("model", "mechanism", "obfuscated"),
+            rows.items(),
             name=slug("task", task, measure),
             title=f"Downstream: {last_part(task)}, {measure}",
             caption=f"Mean {measure} over test items and seeds. {counted(items, 'test item')}, "
             f"{counted(seeds, 'seed')}; no queries; 95 % t intervals over items and seeds.",
-            columns=columns,
-            rows=cells,
             notes=tuple(f"{model}: {what}." for model, what in BLIND.items() if model in models),
         )
 

@@ -19,7 +19,6 @@ from sottovoce.experiments.report.table import (
     Row,
     RowNames,
     Table,
-    by_epsilon,
     interval_kind,
     numbers,
     place_name,
@@ -172,17 +171,16 @@ def _attack_numbers(
 def _strongest(results: Results, collection: str, attacks: Mapping[Setting, Strongest]) -> Table:
     names = RowNames(attacks)
     risk = _attack_numbers(results, collection, attacks)
-    columns, rows = by_epsilon(names.columns, names.rows(risk))
     attackers = dict.fromkeys(found.attack for found in attacks.values())
     grids = [results.grid(attack, Place(collection)) for attack in attackers]
-    return Table(
+    return Table.over_epsilon(
+        names.columns,
+        names.rows(risk),
         name=slug("strongest-attack", collection),
         title=f"The strongest attack, {last_part(collection)}",
         caption="Share of the words that the strongest attack gets back, and which it is: a query "
         "that query inference names at the first guess counts as all its words. "
         f"{sized(*grids)}{names.shared}; words: {MEAN_INTERVALS}, lazy: {SHARE_INTERVALS}.",
-        columns=columns,
-        rows=rows,
         notes=(
             NO_PROOF,
             "The strongest is chosen by the same means that are shown, which errs on the side of "
@@ -219,13 +217,12 @@ def _listed(
                 if cells:
                     yield (*names.of(curve), label), cells
 
-    columns, cells = by_epsilon((*names.columns, head), rows())
-    return Table(
+    return Table.over_epsilon(
+        (*names.columns, head),
+        rows(),
         name=name,
         title=title,
         caption=f"{caption}. {sized(*grids.values())}{names.shared}; {intervals}.",
-        columns=columns,
-        rows=cells,
         notes=(NO_PROOF,),
     )
 

@@ -57,6 +57,29 @@ class Table:
         if any(len(row) != len(self.columns) for row in self.rows):
             raise ValueError("every row of a table has a cell for each of its columns")
 
+    @classmethod
+    def over_epsilon(
+        cls,
+        heads: Sequence[str],
+        rows: Iterable[Row],
+        *,
+        name: str,
+        title: str,
+        caption: str,
+        notes: tuple[str, ...] = (),
+    ) -> Table:
+        """A table with a column an epsilon behind its ``heads``."""
+        rows = list(rows)
+        headings = _epsilon_headings(epsilon for _, cells in rows for epsilon in cells)
+        return cls(
+            name=name,
+            title=title,
+            caption=caption,
+            columns=(*heads, *headings.values()),
+            rows=tuple((*labels, *map(cells.get, headings)) for labels, cells in rows),
+            notes=notes,
+        )
+
     @property
     def numeric(self) -> list[bool]:
         """Which columns hold numbers."""
@@ -173,17 +196,6 @@ class RowNames:
         """A row for each curve."""
         for curve, points in curves(cells).items():
             yield self.of(curve), {setting.epsilon: cells[setting] for setting in points}
-
-
-def by_epsilon(
-    heads: Sequence[str], rows: Iterable[Row]
-) -> tuple[tuple[str, ...], tuple[tuple[Cell, ...], ...]]:
-    """Columns and rows of a table that has a column an epsilon behind its ``heads``."""
-    rows = list(rows)
-    headings = _epsilon_headings(epsilon for _, cells in rows for epsilon in cells)
-    return (*heads, *headings.values()), tuple(
-        (*labels, *(cells.get(epsilon) for epsilon in headings)) for labels, cells in rows
-    )
 
 
 def _epsilon_headings(epsilons: Iterable[float | None]) -> dict[float | None, str]:

@@ -19,7 +19,6 @@ from sottovoce.experiments.report.table import (
     Row,
     RowNames,
     Table,
-    by_epsilon,
     numbers,
     place_name,
     shown_epsilon,
@@ -84,16 +83,15 @@ def _measure_table(
     for place, grid in zip(places, grids, strict=True):
         tests = compared(measure, place) if tested else None
         rows += _engine_rows(results, measure, place, grid, names, tests)
-    columns, cells = by_epsilon(("engine", *names.columns), rows)
     pool, label = measure.counts_pool, measure.label
     by = "" if pool else f", re-ranked by {reranker}"
     what = "Documents in the pool" if measure == POOL else f"Mean {label}"
-    return Table(
+    return Table.over_epsilon(
+        ("engine", *names.columns),
+        rows,
         name=slug(label, collection, "" if pool else reranker),
         title=f"{label.capitalize() if pool else label}, {last_part(collection)}{by}",
         caption=f"{what}{by}. {sized(*grids)}{names.shared}; {MEAN_INTERVALS}.",
-        columns=columns,
-        rows=cells,
         notes=(*((MARKS,) if tested else ()), DEEPER),
     )
 
@@ -182,14 +180,13 @@ def _test_notes(grid: Grid, tests: int, family: str) -> tuple[str, ...]:
 def _against_none(tests: Comparisons, grid: Grid, measure: Measure, place: Place) -> Table:
     names = RowNames(grid.settings)
     differences = {setting: _difference(tests.against_none[setting]) for setting in grid.settings}
-    columns, rows = by_epsilon(names.columns, names.rows(differences))
-    return Table(
+    return Table.over_epsilon(
+        names.columns,
+        names.rows(differences),
         name=slug("against-no-privacy", *place),
         title=f"{measure.label} against no privacy, {place_name(place)}",
         caption=f"Mean difference to the original query, d and adjusted p. "
         f"{sized(grid)}{names.shared}.",
-        columns=columns,
-        rows=rows,
         notes=_test_notes(
             grid, len(tests.against_none), "every setting of this table against no privacy"
         ),
@@ -277,13 +274,12 @@ def similarity_tables(results: Results, collection: str) -> Iterator[Table]:
         grid = results.grid(measure, Place(collection))
         names, means = RowNames(grid.settings), numbers(grid, measure)
         cells = {setting: means.get(setting) for setting in grid.settings}
-        columns, rows = by_epsilon(names.columns, names.rows(cells))
-        yield Table(
+        yield Table.over_epsilon(
+            names.columns,
+            names.rows(cells),
             name=slug("similarity", measure.label, collection),
             title=f"Similarity: {measure.label}, {last_part(collection)}",
             caption=f"{SIMILARITIES[measure.detail]}; mean over variants, then queries. "
             f"{sized(grid)}{names.shared}; {MEAN_INTERVALS}.",
-            columns=columns,
-            rows=rows,
             notes=("High means that the text is still there; low alone does not mean safe.",),
         )

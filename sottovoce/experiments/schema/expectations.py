@@ -13,8 +13,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from sottovoce.errors import SottovoceError, UsageError, closest
+from sottovoce.errors import UsageError, closest
 from sottovoce.evaluation.downstream.ranking import MEASURES as RANKING
+from sottovoce.experiments.grid import (
+    Baseline,
+    Deny,
+    Leak,
+    Learn,
+    Neighbours,
+    Search,
+    Source,
+    plan,
+)
 from sottovoce.experiments.measures import (
     ANGLE,
     DENIABILITY,
@@ -40,7 +50,8 @@ from sottovoce.experiments.schema.experiment import (
     ExpectedOrder,
     Experiment,
     FigureTable,
-    System,
+    Privacy,
+    Utility,
     Value,
 )
 from sottovoce.experiments.schema.problems import Document, Place
@@ -159,13 +170,16 @@ def _fits(value: Any, kind: str) -> bool:
 
 def unmeasured(experiment: Experiment) -> Iterator[tuple[str, str]]:
     """Each expectation that selects nothing of the plan, by its name, and why."""
+    planned: dict[str, list[Rows]] = {table: [] for table in COLUMNS}
+    for table, rows in _planned(experiment):
+        planned[table].append(rows)
     for figure in experiment.expected:
-        if problem := _problem(list(_rows(experiment, figure.table)), _selected(figure)):
+        if problem := _problem(planned[figure.table], _selected(figure)):
             yield figure.name, problem
     for order in experiment.expected_orders:
         for value in order.order[::2]:
             where = _selected(order) | {order.by: value}
-            if problem := _problem(list(_rows(experiment, order.table)), where):
+            if problem := _problem(planned[order.table], where):
                 yield order.name, problem
                 break
 
@@ -175,129 +189,79 @@ def _selected(expected: Expected | ExpectedOrder) -> dict[str, Value]:
     return {**system, **expected.where, "measure": expected.measure}
 
 
-def _problem(rows: list[Rows], where: dict[str, Value]) -> str | None:
-    if any(_holds(row, where) for row in rows):
+def _problem(planned: list[Rows], where: dict[str, Value]) -> str | None:
+    if any(
+        all(value in rows.get(column, {value}) for column, value in where.items())
+        for rows in planned
+    ):
         return None
     for column, value in where.items():
-        planned = {option for row in rows for option in row.get(column, {value})}
-        if value not in planned:
-            spelling = {str(option).casefold(): option for option in planned}
+        options = {option for rows in planned for option in rows.get(column, {value})}
+        if value not in options:
+            spelling = {str(option).casefold(): option for option in options}
             near = closest(str(value).casefold(), spelling)
             hint = f": did you mean '{spelling[near]}'?" if near else ""
             return f"the plan has no {column} '{value}'{hint}"
     return "no cell of the plan has all of this"
 
 
-def _holds(row: Rows, where: dict[str, Value]) -> bool:
-    return all(value in row.get(column, {value}) for column, value in where.items())
+def _planned(experiment: Experiment) -> Iterator[tuple[str, Rows]]:
+    """The rows of each cell of the plan, and their table."""
+    utility = {measure.label for measure in _utility_measures(experiment.utility)}
+    risks = {measure.label for measure in _privacy_measures(experiment.privacy)}
+    for job in (job for stage in plan(experiment) for job in stage):
+        match job:
+            case Search(source):
+                rows = _of_source(source) | _of_engine(job)
+                yield "queries", rows | {"system": {PRIVATE, SAME_DEPTH}, "measure": {*utility}}
+                yield "quipu", rows | {"utility": {*utility}, "measure": {*risks, STRONGEST.label}}
+            case Baseline():
+                rows = {"mechanism": {""}, "epsilon": set(), "release": {""}, "n": {0}, "seed": {0}}
+                rows |= {"collection": {collection_name(job.collection)}, "system": {NO_PRIVACY}}
+                yield "queries", rows | _of_engine(job) | {"measure": {*utility}}
+            case Leak(source):
+                leaked = {measure.label for measure in _privacy_measures(job.privacy)}
+                rows = {"engine": {""}, "reranker": {""}, "system": {PRIVATE}, "measure": {*leaked}}
+                yield "queries", _of_source(source) | rows
+            case Deny():
+                yield "words", _of_mechanism(job) | {"measure": {*DENIABILITY}}
+            case Neighbours():
+                ranks = {NeighbourDistance(rank).label for rank in RANKS}
+                yield "words", {"mechanism": {""}, "measure": {*ranks}}
+                for word in job.plotted:
+                    relatives = {RelativesOf(kind, word).label for kind in RELATIVES}
+                    yield "words", {"mechanism": {*relatives}, "measure": {DISTANCE, ANGLE}}
+            case Learn():
+                rows = {"task": {task_name(job.task)}, "measure": {"accuracy", *RANKING}}
+                yield "tasks", _of_mechanism(job) | rows
 
 
-def _rows(experiment: Experiment, table: str) -> Iterator[Rows]:
-    if table == "queries":
-        yield from _of_queries(experiment)
-    elif table == "quipu":
-        risks = _labels(*_privacy_measures(experiment), STRONGEST)
-        utility = _labels(*_utility_measures(experiment))
-        for row in _of_settings(experiment):
-            yield row | _searched(experiment) | {"utility": utility, "measure": risks}
-    elif table == "words":
-        yield from _of_words(experiment)
-    elif experiment.downstream is not None:
-        tasks: Rows = {
-            "task": {task_name(task) for task in experiment.downstream.tasks},
-            "measure": {"accuracy", *RANKING},
-        }
-        yield tasks | {"mechanism": {""}, "seed": {*experiment.seeds}}
-        for system in experiment.systems:
-            yield _of_system(system) | tasks | {"seed": {*experiment.seeds}}
-
-
-def _of_queries(experiment: Experiment) -> Iterator[Rows]:
-    searched = _searched(experiment) | {"measure": _labels(*_utility_measures(experiment))}
-    leaked: Rows = {"engine": {""}, "reranker": {""}, "system": {PRIVATE}}
-    leaked |= {"measure": _labels(*_privacy_measures(experiment))}
-    for row in _of_settings(experiment):
-        yield row | searched | {"system": {PRIVATE, SAME_DEPTH}}
-        yield row | leaked
-    baseline: Rows = {"mechanism": {""}, "epsilon": set(), "release": {""}, "n": {0}, "seed": {0}}
-    baseline |= {"collection": _collections(experiment), "system": {NO_PRIVACY}}
-    yield baseline | searched
-
-
-def _of_settings(experiment: Experiment) -> Iterator[Rows]:
-    """Our mechanisms and published releases on the collections."""
-    shared: Rows = {"collection": _collections(experiment), "n": {*experiment.n}}
-    for system in experiment.systems:
-        drawn: Rows = {"release": {*system.releases}, "seed": {*experiment.seeds}}
-        yield shared | _of_system(system) | drawn
-    for published in experiment.published:
-        yield shared | {
-            "mechanism": {published.label},
-            "epsilon": _numbers(published.epsilons),
-            "release": {"independent"},
-            "seed": {0},
-        }
-
-
-def _of_system(system: System) -> Rows:
-    return {"mechanism": {system.label}, "epsilon": _numbers(system.epsilons)}
-
-
-def _of_words(experiment: Experiment) -> Iterator[Rows]:
-    if experiment.deniability is not None:
-        for system in experiment.systems:
-            if _may_be_by_word(system):
-                seed: Rows = {"seed": {*experiment.seeds[:1]}}
-                yield _of_system(system) | seed | {"measure": {*DENIABILITY}}
-    if experiment.deniability is not None or experiment.plotted_words:
-        yield {"mechanism": {""}, "measure": {NeighbourDistance(rank).label for rank in RANKS}}
-    for word in experiment.plotted_words:
-        relatives: set[Value] = {RelativesOf(kind, word).label for kind in RELATIVES}
-        yield {"mechanism": relatives, "measure": {DISTANCE, ANGLE}}
-
-
-def _may_be_by_word(system: System) -> bool:
-    """Whether it replaces words one by one, as far as its spec can be read."""
-    try:
-        return system.kind.by_word
-    except SottovoceError:
-        return True
-
-
-def _searched(experiment: Experiment) -> Rows:
-    return {
-        "engine": {without_path(engine) for engine in experiment.engines},
-        "reranker": {without_path(reranker) for reranker in experiment.rerankers},
+def _of_source(source: Source) -> Rows:
+    return _of_mechanism(source) | {
+        "collection": {collection_name(source.collection)},
+        "release": {source.release},
+        "n": {source.n},
     }
 
 
-def _collections(experiment: Experiment) -> set[Value]:
-    return {collection_name(collection) for collection in experiment.collections}
+def _of_mechanism(job: Source | Deny | Learn) -> Rows:
+    epsilons: set[Value] = set() if job.epsilon is None else {job.epsilon}
+    return {"mechanism": {job.mechanism}, "epsilon": epsilons, "seed": {job.seed}}
 
 
-def _utility_measures(experiment: Experiment) -> Iterator[Measure]:
-    for name in experiment.utility.measures:
-        yield Measure("answers", name)
-    for grade in experiment.utility.thresholds:
-        yield Measure("pooled recall", str(grade))
+def _of_engine(job: Search | Baseline) -> Rows:
+    return {"engine": {without_path(job.engine)}, "reranker": {without_path(job.reranker)}}
+
+
+def _utility_measures(utility: Utility) -> Iterator[Measure]:
+    yield from (Measure("answers", name) for name in utility.measures)
+    yield from (Measure("pooled recall", str(grade)) for grade in utility.thresholds)
     yield POOL
 
 
-def _privacy_measures(experiment: Experiment) -> Iterator[Measure]:
-    privacy = experiment.privacy
-    for name in privacy.similarity:
-        yield Measure("similarity", name)
-    for encoder in privacy.inference_encoders if privacy.log is not None else ():
-        for risk in INFERENCE:
-            yield Measure(risk, without_path(encoder_name(encoder)))
-    for attack in privacy.attacks:
-        for share in RECOVERY:
-            yield Measure(share, attack)
-
-
-def _labels(*measures: Measure) -> set[Value]:
-    return {measure.label for measure in measures}
-
-
-def _numbers(epsilons: tuple[float | None, ...]) -> set[Value]:
-    return {epsilon for epsilon in epsilons if epsilon is not None}
+def _privacy_measures(privacy: Privacy) -> Iterator[Measure]:
+    yield from (Measure("similarity", name) for name in privacy.similarity)
+    if privacy.log is not None:
+        encoders = [without_path(encoder_name(name)) for name in privacy.inference_encoders]
+        yield from (Measure(risk, encoder) for encoder in encoders for risk in INFERENCE)
+    yield from (Measure(share, attack) for attack in privacy.attacks for share in RECOVERY)

@@ -6,7 +6,8 @@ as this costs nothing, so that its own checks speak.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 from sottovoce.choices import Release
@@ -62,9 +63,8 @@ class SystemReader:
     def __init__(self, document: Document, folder: Folder, tables: FileTables) -> None:
         self.document, self.folder, self.tables = document, folder, tables
         self.texts = _texts(tables.texts, Texts())
-        self._tried: dict[tuple[str, tuple[tuple[str, Any], ...]], Any] = {}
-        said = _kinds_said(tables.texts)
-        self._try_resources(said, self.texts, lambda setting: f"texts.{setting}")
+        self._trial = cache(_trial)
+        self._tried(_kinds_said(tables.texts), self.texts, lambda setting: f"texts.{setting}")
 
     def systems(self) -> tuple[System, ...]:
         """The mechanisms of [grid], and each [[mechanism]]."""
@@ -80,16 +80,15 @@ class SystemReader:
         ]
         systems: list[System] = []
         for block in blocks:
-            system = self._system(block)
-            for earlier in systems:
-                _refuse_double(block, system, earlier)
-            systems.append(system)
+            if (parsed := _parsed(block, block.table.spec)) is not None:
+                system = self._system(block, *parsed)
+                for earlier in systems:
+                    _refuse_double(block, system, earlier)
+                systems.append(system)
         return tuple(systems)
 
-    def _system(self, block: _Block) -> System:
+    def _system(self, block: _Block, kind: type[Mechanism], arguments: dict[str, Any]) -> System:
         table = block.table
-        parsed = _parsed(block, table.spec)
-        kind = None if parsed is None else parsed[0]
         system = System(
             spec=table.spec,
             label=table.label or table.spec,
@@ -97,12 +96,11 @@ class SystemReader:
             releases=self._releases(block, kind),
             texts=_texts(table, self.texts),
         )
-        if parsed is not None:
-            self._check_built(block, *parsed, system)
+        self._check_built(block, kind, arguments, system)
         return system
 
-    def _epsilons(self, block: _Block, kind: type[Mechanism] | None) -> tuple[float | None, ...]:
-        if kind is not None and not _has_epsilon(kind):
+    def _epsilons(self, block: _Block, kind: type[Mechanism]) -> tuple[float | None, ...]:
+        if not _has_epsilon(kind):
             if block.says("epsilons"):
                 block.problem("epsilons", f"{kind.name} has no epsilon: leave the key out")
             return (None,)
@@ -110,10 +108,10 @@ class SystemReader:
             block.problem("epsilons", "there are none: list them here or in [grid]")
         return tuple(sorted(block.table.epsilons or self.tables.grid.epsilons or ()))
 
-    def _releases(self, block: _Block, kind: type[Mechanism] | None) -> tuple[Release, ...]:
+    def _releases(self, block: _Block, kind: type[Mechanism]) -> tuple[Release, ...]:
         """Those of the block must be possible; of the grid's those are left out that are not."""
         of_block, of_grid = block.table.releases, self.tables.grid.releases
-        if kind is None or kind.supports_once:
+        if kind.supports_once:
             return of_block or of_grid
         cannot = f"{kind.name} cannot release 'once', as it draws no noise"
         if of_block:
@@ -136,15 +134,15 @@ class SystemReader:
                 return block.name(setting or "spec")
             return f"texts.{setting}"
 
-        names = [*dict.fromkeys([*kind.resources(), *_kinds_said(block.table)])]
-        resources = self._try_resources(names, system.texts, place)
-        missing = [name for name in kind.resources() if name not in resources]
+        resources = self._tried(
+            dict.fromkeys([*kind.resources(), *_kinds_said(block.table)]), system.texts, place
+        )
         for name in kind.resources():
             for setting, why in resource_kind(name).required.items():
                 if name not in FROM_COLLECTION and system.texts.settings(name)[setting] is None:
                     block.problem(setting, f"{why}: give {setting} here or in [texts]")
-                    missing.append(name)
-        if missing or not system.epsilons:
+                    resources.pop(name, None)
+        if not system.epsilons or not resources.keys() >= {*kind.resources()}:
             return
         for epsilon in system.epsilons:
             given = arguments if epsilon is None else arguments | {"epsilon": epsilon}
@@ -171,43 +169,29 @@ class SystemReader:
             except SottovoceError as error:
                 block.problem("releases", f"{error}, with grid.n")
 
-    def _try_resources(
+    def _tried(
         self, names: Iterable[str], texts: Texts, place: Callable[[str | None], str]
     ) -> dict[str, Any]:
         """What mechanisms can be built with; what cannot be loaded becomes a problem.
 
-        What takes time to load is stood in for: no parameter's range depends on it.
+        Settings are added one by one, so that the one to blame is known. What takes time to load is
+        stood in for: no parameter's range depends on it.
         """
         resources = {}
         for name in names:
-            try:
-                resources[name] = self._trial(name, texts.settings(name))
-            except UNUSABLE as error:
-                setting = self._blamed(name, texts)
-                self.document.problem(place(setting), explained(error))
-        return resources
-
-    def _trial(self, name: str, settings: Mapping[str, Any]) -> Any:
-        key = (name, tuple(settings.items()))
-        if key not in self._tried:
             kind = resource_kind(name)
-            load = kind.cheap and name not in FROM_COLLECTION
-            self._tried[key] = kind.load(settings, None) if load else kind.stand_in(settings)
-        return self._tried[key]
-
-    def _blamed(self, name: str, texts: Texts) -> str | None:
-        """The setting without which a resource could be loaded; else the first it has."""
-        if name not in RESOURCE_KINDS:
-            return None
-        settings, defaults = texts.settings(name), resource_kind(name).settings
-        for setting in reversed(settings):
-            if settings[setting] != defaults[setting]:
+            settings: dict[str, Any] = dict(kind.settings)
+            added: list[str | None] = [*settings]
+            for setting in added or [None]:
+                if setting is not None:
+                    settings[setting] = texts.settings(name)[setting]
                 try:
-                    self._trial(name, {**settings, setting: defaults[setting]})
-                except UNUSABLE:
-                    continue
-                return setting
-        return next(iter(settings), None)
+                    resources[name] = self._trial(name, tuple(settings.items()))
+                except UNUSABLE as error:
+                    self.document.problem(place(setting), explained(error))
+                    resources.pop(name, None)
+                    break
+        return resources
 
     def published(self, systems: tuple[System, ...]) -> tuple[Published, ...]:
         """Each [[published]], with files that are there; its label is none of a system."""
@@ -253,6 +237,13 @@ class SystemReader:
             block.problem("epsilons", f"there are {len(names)} files: give as many epsilons")
         pairs = sorted(zip(epsilons, paths, strict=False))
         return tuple(path for _, path in pairs), tuple(epsilon for epsilon, _ in pairs)
+
+
+def _trial(name: str, settings: tuple[tuple[str, Any], ...]) -> Any:
+    kind = resource_kind(name)
+    if kind.cheap and name not in FROM_COLLECTION:
+        return kind.load(dict(settings), None)
+    return kind.stand_in(dict(settings))
 
 
 def _texts(table: TextsTable, default: Texts) -> Texts:
@@ -306,10 +297,7 @@ def _refuse_double(block: _Block, system: System, earlier: System) -> None:
 
 def _identity(system: System) -> tuple[object, ...]:
     """What tells mechanisms apart: a spec may say a default or not."""
-    try:
-        kind, arguments = parse(system.spec)
-    except SottovoceError:
-        return system.spec, system.texts
+    kind, arguments = parse(system.spec)
     values = [arguments.get(field.name, field.default) for field in kind.parameters()]
     return kind, *values, system.texts
 
