@@ -71,7 +71,8 @@ def test_a_cell_whose_worker_is_killed_is_done_again(client, tmp_path):
 
     def progress(done, total):
         if done == 10 and not killed:
-            alive = client.run(os.getpid)
+            # A worker may be dying at this very moment.
+            alive = client.run(os.getpid, on_error="ignore")
             killed.append(next(iter(alive.values())))
             os.kill(killed[0], signal.SIGKILL)
 

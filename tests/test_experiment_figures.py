@@ -11,7 +11,11 @@ from experiment_folder import ATTACKS, EPSILONS, UTILITY, write_folder, write_ta
 
 from sottovoce.experiments.estimates import strongest
 from sottovoce.experiments.report.figures import Legend, figures
+from sottovoce.experiments.report.figures.boxes import box_figures
 from sottovoce.experiments.report.figures.curves import epsilon_axis
+from sottovoce.experiments.report.figures.lines import utility_figures
+from sottovoce.experiments.report.figures.planes import plane_figures, radar_figures
+from sottovoce.experiments.report.figures.words import deniability_figures
 from sottovoce.experiments.results import Place, Results, Setting
 from sottovoce.experiments.tables import NO_PRIVACY
 from sottovoce.plotting import (
@@ -346,10 +350,12 @@ def test_the_same_results_give_the_same_files_with_text_as_text(tmp_path):
     wanted = ("plane-strongest-demo-bm25-light", "radar-demo-bm25-light", "boxes-semantic-demo")
     for folder in ("first", "second"):
         (tmp_path / folder).mkdir()
-        for figured in figures(results):
-            if figured.name in wanted:
-                save_figure(figured.figure, tmp_path / folder / f"{figured.name}.svg")
-                save_figure(figured.figure, tmp_path / folder / f"{figured.name}.png")
+        for kind in (plane_figures, radar_figures, box_figures):
+            for figured in kind(results, Legend.of(results)):
+                if figured.name in wanted:
+                    save_figure(figured.figure, tmp_path / folder / f"{figured.name}.svg")
+                    save_figure(figured.figure, tmp_path / folder / f"{figured.name}.png")
+    assert len(list((tmp_path / "first").iterdir())) == 2 * len(wanted)
     for path in (tmp_path / "first").iterdir():
         assert path.read_bytes() == (tmp_path / "second" / path.name).read_bytes()
     drawing = (tmp_path / "first" / f"{wanted[0]}.svg").read_text(encoding="utf-8")
@@ -365,7 +371,10 @@ def test_ten_mechanisms_at_ten_epsilons_are_drawn_without_overlapping_labels(tmp
     folder = write_folder(
         tmp_path / "experiment", mechanisms=mechanisms, epsilons=epsilons, queries=4, seeds=(0,)
     )
-    for figured in figures(Results(folder)):
+    results = Results(folder)
+    kinds = (utility_figures, plane_figures, deniability_figures)
+    drawn = [figured for kind in kinds for figured in kind(results, Legend.of(results))]
+    for figured in drawn:
         if figured.name.startswith(("utility-ndcg", "plane-demo-bm25", "histograms-n")):
             path = save_figure(figured.figure, tmp_path / f"{figured.name}.png")
             assert path.stat().st_size > 10_000

@@ -40,8 +40,6 @@ def page(
     environment.filters |= {"anchor": anchor, "shown": shown, "interval": interval, "text": to_text}
     environment.filters["number_class"] = lambda numeric: " class=number" if numeric else ""
     environment.tests["has_value"] = lambda cell: isinstance(cell, Number)
-    headline = [_tables(section) for section in sections if section.is_headline]
-    others = [_tables(section) for section in sections if not section.is_headline]
     figures = {
         "title": FIGURES,
         "is_headline": False,
@@ -59,7 +57,11 @@ def page(
         title=str(manifest.get("name") or "Experiment"),
         style=Markup(style),  # noqa: S704 - of the package
         manifest=manifest,
-        parts=[*headline, *([figures] if drawings else []), *others],
+        parts=[
+            *(_tables(section) for section in sections if section.is_headline),
+            *([figures] if drawings else []),
+            *(_tables(section) for section in sections if not section.is_headline),
+        ],
     )
     return content
 

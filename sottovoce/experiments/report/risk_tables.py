@@ -160,18 +160,18 @@ def _attack_numbers(
     """The strongest attack on each setting, with the interval of its measure, and its name."""
     by_attack = {
         attack: numbers(results.grid(attack, Place(collection)), attack)
-        for attack in {found.attack for found in attacks.values()}
+        for attack in {strongest.attack for strongest in attacks.values()}
     }
     return {
-        setting: replace(by_attack[found.attack][setting], by=found.attack.label)
-        for setting, found in attacks.items()
+        setting: replace(by_attack[strongest.attack][setting], by=strongest.attack.label)
+        for setting, strongest in attacks.items()
     }
 
 
 def _strongest(results: Results, collection: str, attacks: Mapping[Setting, Strongest]) -> Table:
     names = RowNames(attacks)
     risk = _attack_numbers(results, collection, attacks)
-    attackers = dict.fromkeys(found.attack for found in attacks.values())
+    attackers = dict.fromkeys(strongest.attack for strongest in attacks.values())
     grids = [results.grid(attack, Place(collection)) for attack in attackers]
     return Table.over_epsilon(
         names.columns,

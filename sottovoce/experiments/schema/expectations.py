@@ -80,9 +80,9 @@ def expectations_of(file: Path | str) -> Expectations:
         raise UsageError(f"the experiment's file cannot be read ({type(error).__name__})") from None
     keys = ("expected", "expected_order")
     document = Document({key: content[key] for key in keys if key in content})
-    found = read_expectations(document, document.validated(ExpectationTables, None))
+    expectations = read_expectations(document, document.validated(ExpectationTables, None))
     document.check()
-    return found
+    return expectations
 
 
 def read_expectations(document: Document, tables: ExpectationTables) -> Expectations:
@@ -100,26 +100,24 @@ def read_expectations(document: Document, tables: ExpectationTables) -> Expectat
 
 
 def _figures(document: Document, place: Place, table: FigureTable) -> Iterator[Expected]:
-    said = {key for key in ("value", "values", "epsilons") if document.says(*place, key)}
-    wrong = any(document.left_out(*place, key) for key in said)
+    keys = [key for key in ("value", "values", "epsilons") if document.says(*place, key)]
     where = dict(_where(document, place, table))
     shared = {key: getattr(table, key) for key in ("table", "measure", "tolerance", "source")}
-    if wrong:
-        return
-    if said == {"value"} and table.value is not None:
-        yield Expected(name=table.name, where=where, value=table.value, **shared)
-        return
     values, epsilons = table.values or (), table.epsilons or ()
-    if not said:
+    if any(document.left_out(*place, key) for key in keys):
+        return
+    if not keys:
         document.problem((*place, "value"), "it is missing: write a number")
+    elif table.value is not None and keys == ["value"]:
+        yield Expected(name=table.name, where=where, value=table.value, **shared)
     elif len(values) != len(epsilons) or "epsilon" not in COLUMNS[table.table]:
         document.problem(
             (*place, "values"), "give as many numbers as there are epsilons, both in brackets"
         )
-        return
-    for value, epsilon in zip(values, epsilons, strict=True):
-        name = f"{table.name}, epsilon {epsilon:g}"
-        yield Expected(name=name, where={**where, "epsilon": epsilon}, value=value, **shared)
+    else:
+        for value, epsilon in zip(values, epsilons, strict=True):
+            name, at_epsilon = f"{table.name}, epsilon {epsilon:g}", {**where, "epsilon": epsilon}
+            yield Expected(name=name, where=at_epsilon, value=value, **shared)
 
 
 def _order(document: Document, place: Place, table: ExpectedOrder) -> ExpectedOrder:

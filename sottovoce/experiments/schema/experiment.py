@@ -314,12 +314,12 @@ class Texts:
     ) -> Texts:
         """Settings that are None, or their default, say nothing."""
         defaults = chosen_settings()
-        said = {
-            name: value
+        resources = (
+            (name, value)
             for name, value in sorted(settings.items())
             if value is not None and value != defaults[name]
-        }
-        return cls(tuple(said.items()), unknown, protect)
+        )
+        return cls(tuple(resources), unknown, protect)
 
     def settings(self, kind: str) -> dict[str, Any]:
         """All settings of a kind of resource."""
@@ -383,5 +383,5 @@ class Experiment:
 
     def to_dict(self) -> dict[str, Any]:
         """For the manifest."""
-        systems = [{**asdict(each), "texts": each.texts.to_dict()} for each in self.systems]
+        systems = [{**asdict(system), "texts": system.texts.to_dict()} for system in self.systems]
         return {**asdict(self), "systems": systems, "texts": self.texts.to_dict()}

@@ -262,11 +262,11 @@ def _settings_said(table: TextsTable) -> dict[str, Any]:
 
 def _kinds_said(table: TextsTable) -> list[str]:
     """The kinds of resources of which a table has some setting."""
-    said = _settings_said(table)
+    settings = _settings_said(table)
     return [
         name
         for name, kind in RESOURCE_KINDS.items()
-        if name not in FROM_COLLECTION and not said.keys().isdisjoint(kind.settings)
+        if name not in FROM_COLLECTION and not settings.keys().isdisjoint(kind.settings)
     ]
 
 

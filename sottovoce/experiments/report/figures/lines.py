@@ -30,11 +30,12 @@ RECALL_NOTE = (
 
 def utility_figures(results: Results, legend: Legend) -> Iterator[ReportFigure]:
     """For each measure of a collection and re-ranker: a plot for each engine."""
-    places = searched(results)
-    for collection, reranker in dict.fromkeys((each[0], each[2]) for each in places):
-        engines = [place for place in places if (place[0], place[2]) == (collection, reranker)]
+    by_reranker: dict[tuple[str, str], list[Place]] = {}
+    for place in searched(results):
+        by_reranker.setdefault((place.collection, place.reranker), []).append(place)
+    for (collection, _), places in by_reranker.items():
         for measure in utility_measures(results, collection):
-            if (figure := _utility(results, legend, measure, engines)) is not None:
+            if (figure := _utility(results, legend, measure, places)) is not None:
                 yield figure
 
 

@@ -52,8 +52,9 @@ def plane_figures(results: Results, legend: Legend) -> Iterator[ReportFigure]:
     """For each engine and re-ranker of a collection: attackers by encoder; then the strongest."""
     for place in searched(results):
         for measure in utility_measures(results, place.collection)[:1]:
-            encoders = results.measures(Place(place.collection), "motivated")
-            risks = [Measure(kind, each.detail) for each in encoders for kind in INFERENCE]
+            motivated = results.measures(Place(place.collection), "motivated")
+            encoders = [measure.detail for measure in motivated]
+            risks = [Measure(kind, encoder) for encoder in encoders for kind in INFERENCE]
             if risks:
                 yield _attackers(results, legend, place, measure, risks)
             if attacks := strongest(results, place.collection):
@@ -94,7 +95,7 @@ def _strongest(
     risk = {setting: attack.mean for setting, attack in attacks.items()}
     words = _draw_paths(plots[0], results, legend, place, measure, risk)
     legend_below(figure, plots)
-    names = dict.fromkeys(found.attack.label for found in attacks.values())
+    names = dict.fromkeys(attack.attack.label for attack in attacks.values())
     return ReportFigure(
         name=slug("plane-strongest", *place),
         title=f"Strongest attack and utility: {place_name(place)}",
@@ -144,7 +145,7 @@ def _queries(results: Results, measure: Measure, place: Place) -> str:
 
 def _attacked(attacks: Mapping[Setting, Strongest]) -> str:
     """Of how many queries the risks are, as far as attacks differ in that."""
-    counts = sorted({len(found.queries) for found in attacks.values()})
+    counts = sorted({len(attack.queries) for attack in attacks.values()})
     if len(counts) == 1:
         return f", risks over {counts[0]}"
     return f", risks over {counts[0]} to {counts[-1]}, by attack"
@@ -157,7 +158,8 @@ def radar_figures(results: Results, legend: Legend) -> Iterator[ReportFigure]:
     """For each engine and re-ranker: a radar for each mechanism, a shape for each epsilon."""
     for place in searched(results):
         measures = utility_measures(results, place.collection)
-        recall = next((each for each in measures if each.kind == "pooled recall"), None)
+        recalls_measured = (measure for measure in measures if measure.kind == "pooled recall")
+        recall = next(recalls_measured, None)
         if recall is None or MAIN_MEASURE not in measures:
             continue
         recalls = means(results, recall, place)
@@ -179,7 +181,7 @@ def _radar(
     values: dict[Setting, tuple[float, float, float]],
 ) -> ReportFigure:
     by_curve = curves(values)
-    epsilons = sorted({each.epsilon for each in values if each.epsilon is not None})
+    epsilons = sorted({setting.epsilon for setting in values if setting.epsilon is not None})
     shown = spread(epsilons, MOST_EPSILONS)
     itself = [baseline(results, measure, place) for measure in (recall, MAIN_MEASURE)]
     figure, plots = sheet(len(by_curve), columns=4, width=2.5, height=2.5, polar=True)

@@ -116,7 +116,8 @@ def _histograms(
     """A plot for each mechanism: one histogram above the other, the smallest epsilon on top."""
     names = dict.fromkeys(name for name, _ in by_setting)
     mechanisms = [name for name in names if name not in legend.aside]
-    edges, wide = _edges(measure, np.concatenate([each[measure] for each in by_setting.values()]))
+    all_values = [values[measure] for values in by_setting.values()]
+    edges, wide = _edges(measure, np.concatenate(all_values))
     figure, plots = sheet(len(mechanisms), columns=4, width=2.5, height=2.9)
     all_means = []
     for number, (plot, mechanism) in enumerate(zip(plots, mechanisms, strict=True)):
@@ -125,20 +126,22 @@ def _histograms(
         colour = legend.plain_look(mechanism)["color"]
         samples = [by_setting[mechanism, epsilon][measure] for epsilon in epsilons]
         shares = [np.histogram(values, bins=edges)[0] / len(values) for values in samples]
+        largest = max(share.max() for share in shares)
         floors = np.arange(len(epsilons))[::-1]
         for floor, values, share in zip(floors, samples, shares, strict=True):
-            high = floor + 0.9 * share / max(each.max() for each in shares)
+            high = floor + 0.9 * share / largest
             plot.stairs(high, edges, baseline=floor, color=colour, fill=True, alpha=0.6)
             mean = values.mean()
             plot.plot([mean, mean], [floor, floor + 0.9], color="black", linewidth=1.2)
-        plot.set_yticks(floors, ["none" if each is None else f"{each:g}" for each in epsilons])
+        ticks = ["none" if epsilon is None else f"{epsilon:g}" for epsilon in epsilons]
+        plot.set_yticks(floors, ticks)
         plot.set_ylim(-0.05, len(epsilons))
         if wide:
             log_axis(plot, "x", edges[[0, -1]])
         label(plot, title=mechanism, x=measure, y="" if number % 4 else "epsilon")
         means = ", ".join(f"{values.mean():.3g}" for values in samples)
         all_means.append(f"{mechanism} {means}")
-    words = max(len(values[measure]) for values in by_setting.values())
+    words = max(map(len, all_values))
     worst = (
         "right: these words often come back"
         if measure == UNCHANGED
