@@ -195,7 +195,7 @@ class Results:
         import pyarrow.compute as pc
 
         rows = self.queries
-        where = {**group.place._asdict(), "system": group.system, "measure": group.measure.label}
+        where = {"measure": group.measure.label, "system": group.system, **group.place._asdict()}
         for column, value in where.items():
             rows = rows.filter(pc.equal(rows[column], value))
         # The mean over the seeds of each setting and query, then a row a setting.
