@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from sottovoce.arrays import row_blocks
-from sottovoce.collections import DEMO, read_strings
-from sottovoce.encoders import Encoder, corpus_vectors, load_encoder
+from sottovoce.collections import DEMO, FROM_PACKAGE, read_strings
+from sottovoce.encoders import corpus_vectors, load_encoder
+from sottovoce.encoders.base import Encoder
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.spaces.nearest import Nearest
 from sottovoce.threads import single_threaded_blas
@@ -123,14 +125,22 @@ def load_pool(
         ``text``, tab-separated values (the last column), each perhaps gzipped; a folder or
         ``ir_datasets:ID``: the queries of that collection.
     """
-    return _read(str(source), encoder).prepare(progress)
+    return read_pool(str(source), encoder).prepare(progress)
 
 
-def _read(source: str, encoder: str | Encoder) -> Pool:
+def read_pool(source: str, encoder: str | Encoder = "auto") -> Pool:
+    """The same; vectors are computed when they are first needed."""
     path = Path(source).expanduser()
     if source == DEMO or not path.exists():
         return Pool(read_strings(source), encoder, name=source, source=source)
     return Pool(read_strings(source), encoder, name=path.name, source=str(path.resolve()))
+
+
+def check_source(source: str) -> None:
+    """Refuse a source that is not there; nothing is read."""
+    path = os.path.expanduser(source)
+    if source != DEMO and not source.startswith(FROM_PACKAGE) and not os.path.exists(path):
+        raise UsageError(f"there is no '{source}': use demo, or check the path")
 
 
 def _rebuilt(strings: Sequence[str], encoder: Encoder, name: str) -> Pool:
@@ -140,7 +150,7 @@ def _rebuilt(strings: Sequence[str], encoder: Encoder, name: str) -> Pool:
 @lru_cache(maxsize=4)
 def _reopened(source: str, encoder: Encoder, sha256: str) -> Pool:
     """One pool for each source and process, however many mechanisms come with it."""
-    pool = _read(source, encoder)
+    pool = read_pool(source, encoder)
     if pool.sha256 != sha256:
         raise SottovoceError(
             "the file of the pool, or its encoder, changed since this mechanism was made"

@@ -151,7 +151,7 @@ def _url(file: Path, process: subprocess.Popen[bytes], log: Path) -> str:
 def figures(fingerprint: str, engine: str, reranker: str) -> dict[str, Any]:
     """A summary of an experiment that nobody ran: figures to be shown, not to be believed."""
     from sottovoce.collections import demo_log
-    from sottovoce.experiments.contents import digest
+    from sottovoce.experiments.fingerprints import digest
     from sottovoce.privacy.attacks.query_log import QueryLog
 
     def share(value: float, queries: int, **more: Any) -> dict[str, Any]:

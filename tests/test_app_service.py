@@ -537,7 +537,7 @@ def test_voices_show_what_was_measured_of_exactly_their_setting(client, tmp_path
 
 
 def test_the_package_has_figures_of_every_voice():
-    from sottovoce.experiments.contents import digest
+    from sottovoce.experiments.fingerprints import digest
 
     assert measured.PACKAGED.exists(), "see tools/measured_figures.py"
     engine, log = BM25(load_collection("demo").documents), QueryLog(demo_log())

@@ -6,9 +6,13 @@ import json
 import os
 import subprocess
 import sys
+import warnings
+from typing import NamedTuple
 
 import pytest
 from experiment_files import write_files
+
+from sottovoce.cli import main
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("ir_measures")
@@ -42,24 +46,36 @@ def files(tmp_path_factory):
     return folder
 
 
+class Answer(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
 @pytest.fixture
-def run(files):
+def run(files, monkeypatch, capsys):
+    """Type the command, in this process."""
+    monkeypatch.chdir(files)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    for name, value in (("SOTTOVOCE_HOME", files / "home"), ("NO_COLOR", 1), ("COLUMNS", 80)):
+        monkeypatch.setenv(name, str(value))
+
     def call(*arguments):
-        return subprocess.run(
-            [sys.executable, "-m", "sottovoce", "experiment", "run", *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            cwd=files,
-            env={**os.environ, "SOTTOVOCE_HOME": str(files / "home"), "NO_COLOR": "1"},
-            timeout=300,
-        )
+        typed = ["sottovoce", "experiment", "run", *map(str, arguments)]
+        monkeypatch.setattr(sys, "argv", typed)
+        code = 0
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code or 0
+        return Answer(code, *capsys.readouterr())
 
     return call
 
 
 @pytest.fixture(scope="module")
 def done(files):
-    """A finished run, as its command answered."""
+    """A finished run, as its command answered in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "sottovoce", "experiment", "run", "small.toml", "--out", "done"],
         capture_output=True,
@@ -112,11 +128,11 @@ def test_results_need_a_place(run):
 def test_a_folder_of_another_experiment_is_left_alone(run, files):
     (files / "other").mkdir()
     (files / "other" / "experiment.toml").write_text('name = "other"\n')
-    for more in ([], ["--dry-run"]):
-        answer = run("small.toml", "--out", "other", *more)
+    for options in ([], ["--dry-run"]):
+        answer = run("small.toml", "--out", "other", *options)
         assert answer.returncode == 2
         assert "another experiment, 'other'" in answer.stderr
-    assert [each.name for each in (files / "other").iterdir()] == ["experiment.toml"]
+    assert [file.name for file in (files / "other").iterdir()] == ["experiment.toml"]
 
 
 def test_a_run_says_where_the_table_is_and_what_comes_next(done, files):
@@ -125,7 +141,7 @@ def test_a_run_says_where_the_table_is_and_what_comes_next(done, files):
     assert "done/results.parquet" in done.stdout
     assert "sottovoce experiment report done" in done.stdout
     assert "protects nobody" in done.stdout
-    names = {each.name for each in (files / "done").iterdir()}
+    names = {file.name for file in (files / "done").iterdir()}
     assert {"experiment.toml", "manifest.json", "results.parquet", "results.csv"} <= names
 
 

@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 from sottovoce.cli import app
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.experiments.check import Checked, ahead, check, within
-from sottovoce.experiments.description import Expected, ExpectedOrder
-from sottovoce.experiments.expectations import expectations_of
-from sottovoce.experiments.report.quipu_table import quipu_scores
-from sottovoce.experiments.results import Results
+from sottovoce.experiments.estimates import quipu_scores
+from sottovoce.experiments.results import Place, Results
+from sottovoce.experiments.schema.expectations import expectations_of
+from sottovoce.experiments.schema.experiment import Expected, ExpectedOrder
 from sottovoce.experiments.tables import NO_PRIVACY, PRIVATE, SAME_DEPTH
 
 SETTING = ("pool", "bm25", "light", "cmp", 10.0, "independent", 20)
@@ -27,12 +27,27 @@ SETTING = ("pool", "bm25", "light", "cmp", 10.0, "independent", 20)
 
 def figure(value: float, tolerance: float = 0.1, **where: Any) -> Expected:
     measure, table = where.pop("measure", "nDCG@10"), where.pop("table", "queries")
-    return Expected("a figure", table, measure, where, value, tolerance)
+    return Expected(
+        name="a figure",
+        table=table,
+        measure=measure,
+        where=where,
+        value=value,
+        tolerance=tolerance,
+    )
 
 
 def order(*values: Any, by: str = "mechanism", tolerance: float = 0.1, **where: Any) -> Any:
     measure, table = where.pop("measure", "nDCG@10"), where.pop("table", "queries")
-    return ExpectedOrder("an order", table, measure, where, by, values, tolerance)
+    return ExpectedOrder(
+        name="an order",
+        table=table,
+        measure=measure,
+        where=where,
+        by=by,
+        order=values,
+        tolerance=tolerance,
+    )
 
 
 def finished(folder: Path, means: dict[str, float], toml: str = "") -> Path:
@@ -137,8 +152,7 @@ def test_the_mean_is_that_of_the_rows_selected(results, table, measure, where):
 
 
 def test_a_quipu_score_is_that_of_the_report(results):
-    setting = {"collection": "demo", "engine": "bm25", "reranker": "light"}
-    scores = quipu_scores(results, **setting, risk="motivated[light]")
+    scores = quipu_scores(results, Place("demo", "bm25", "light"), "motivated[light]")
     score = next(each for curve, each in scores.items() if curve.mechanism == "cmp")
     where = {"table": "quipu", "measure": "motivated[light]", "mechanism": "cmp"}
     found = only(check(results, [figure(score.value, 0.0, engine="bm25", **where)]))

@@ -6,13 +6,12 @@ import os
 import signal
 
 import pytest
-from frail_workshop import SECRET, FrailWorkshop, frail_plan
+from frail_runner import SECRET, FrailRunner, frail_plan
 
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.experiments import on_dask
-from sottovoce.experiments.assembling import assemble
-from sottovoce.experiments.reading import read_experiment
-from sottovoce.experiments.running import here, run_experiment, staged, work_through
+from sottovoce.experiments import executors
+from sottovoce.experiments.run import run_experiment, staged, work_through
+from sottovoce.experiments.schema.reading import read_experiment
 from sottovoce.experiments.store import Store
 
 distributed = pytest.importorskip("distributed", reason="pip install 'sottovoce[dask]'")
@@ -36,17 +35,17 @@ def client(tmp_path_factory):
 
 
 def run(folder, stages, client=None, progress=None):
-    store, workshop = Store(folder), FrailWorkshop(folder)
-    cells = staged(workshop, stages)
+    store, runner = Store(folder), FrailRunner(folder)
+    cells = staged(runner, stages)
 
-    def engine():
+    def executor():
         if client is None:
-            return here(workshop)
-        return on_dask.on_dask(FrailWorkshop, workshop, store, client, 2)
+            return executors.in_this_process(runner)
+        return executors.on_dask(FrailRunner, runner, store, client, 2)
 
     with store.alone():
-        before = work_through(store, cells, engine, progress)
-        assemble(store, [cell for stage in cells for cell in stage])
+        before = work_through(store, cells, executor, progress)
+        store.assemble([cell for stage in cells for cell in stage])
     return before
 
 
@@ -72,7 +71,8 @@ def test_a_cell_whose_worker_is_killed_is_done_again(client, tmp_path):
 
     def progress(done, total):
         if done == 10 and not killed:
-            alive = client.run(os.getpid)
+            # A worker may be dying at this very moment.
+            alive = client.run(os.getpid, on_error="ignore")
             killed.append(next(iter(alive.values())))
             os.kill(killed[0], signal.SIGKILL)
 
@@ -103,7 +103,7 @@ def test_files_that_a_worker_lacks_or_has_otherwise_are_noticed(client, tmp_path
 
 
 def test_a_cluster_with_another_version_gets_no_cell(client, tmp_path, monkeypatch):
-    monkeypatch.setattr(on_dask, "__version__", "0.0.1")
+    monkeypatch.setattr(executors, "__version__", "0.0.1")
     with pytest.raises(SottovoceError, match="same version everywhere"):
         run(tmp_path, frail_plan("a"), client)
     assert not list((tmp_path / "variants").iterdir())

@@ -9,10 +9,14 @@ import numpy as np
 import pytest
 from experiment_folder import ATTACKS, EPSILONS, UTILITY, write_folder, write_table
 
-from sottovoce.experiments.report.figures import Cast, figures
-from sottovoce.experiments.report.figures.over_epsilon import epsilon_axis
-from sottovoce.experiments.report.strongest import strongest
-from sottovoce.experiments.results import Results, Setting
+from sottovoce.experiments.estimates import strongest
+from sottovoce.experiments.report.figures import Legend, figures
+from sottovoce.experiments.report.figures.boxes import box_figures
+from sottovoce.experiments.report.figures.curves import epsilon_axis
+from sottovoce.experiments.report.figures.lines import utility_figures
+from sottovoce.experiments.report.figures.planes import plane_figures, radar_figures
+from sottovoce.experiments.report.figures.words import deniability_figures
+from sottovoce.experiments.results import Place, Results, Setting
 from sottovoce.experiments.tables import NO_PRIVACY
 from sottovoce.plotting import (
     COLOURS,
@@ -34,7 +38,8 @@ SMALL = {
     "seeds": (0,),
     "items": 4,
 }
-WHERE = {"collection": "demo", "engine": "bm25", "reranker": "light"}
+WHERE = Place("demo", "bm25", "light")
+PRIVACY = Place("demo")
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +69,8 @@ def line(plot, name):
     return np.asarray(found.get_xdata(), float), np.asarray(found.get_ydata(), float)
 
 
-def mean_of(results, measure, setting, **where):
-    return np.mean(list(results.values(measure, **where)[setting].values()))
+def mean_of(results, measure, setting, place):
+    return np.mean(list(results.values(measure, place)[setting].values()))
 
 
 def setting(mechanism, epsilon):
@@ -80,14 +85,12 @@ def test_utility_over_epsilon_shows_the_means_of_the_table_and_the_query_itself(
             at, values = line(plot, mechanism)
             assert tuple(at) == EPSILONS
             for epsilon, value in zip(EPSILONS, values, strict=True):
-                there = mean_of(results, measure, setting(mechanism, epsilon), **WHERE)
+                there = mean_of(results, measure, setting(mechanism, epsilon), WHERE)
                 assert value == pytest.approx(there)
-        (itself,) = results.values(measure, **WHERE, system=NO_PRIVACY).values()
+        (itself,) = results.values(measure, WHERE, NO_PRIVACY).values()
         assert line(plot, "no privacy")[1] == pytest.approx([np.mean(list(itself.values()))] * 2)
         level = line(plot, "aea (no epsilon)")[1]
-        assert level == pytest.approx(
-            [mean_of(results, measure, setting("aea", None), **WHERE)] * 2
-        )
+        assert level == pytest.approx([mean_of(results, measure, setting("aea", None), WHERE)] * 2)
 
 
 def test_a_band_holds_its_line_and_is_as_wide_as_the_queries_differ(results, drawn):
@@ -97,7 +100,7 @@ def test_a_band_holds_its_line_and_is_as_wide_as_the_queries_differ(results, dra
     for epsilon, value in zip(EPSILONS, values, strict=True):
         ends = corners[corners[:, 0] == epsilon, 1]
         assert ends.min() < value < ends.max()
-        by_query = results.values("nDCG@10", **WHERE)[setting("cmp", epsilon)]
+        by_query = results.values("nDCG@10", WHERE)[setting("cmp", epsilon)]
         error = np.std(list(by_query.values())) / np.sqrt(len(by_query))
         assert 2.5 * error < ends.max() - ends.min() < 5 * error
 
@@ -110,9 +113,9 @@ def test_planes_pair_the_risk_with_the_utility_of_the_same_setting(results, draw
             risks, utilities = line(plot, mechanism)
             for number, epsilon in enumerate(EPSILONS):
                 at = setting(mechanism, epsilon)
-                risk = mean_of(results, f"{attacker}[light]", at, collection="demo")
+                risk = mean_of(results, f"{attacker}[light]", at, PRIVACY)
                 assert risks[number] == pytest.approx(risk)
-                assert utilities[number] == pytest.approx(mean_of(results, "nDCG@10", at, **WHERE))
+                assert utilities[number] == pytest.approx(mean_of(results, "nDCG@10", at, WHERE))
         assert {"1", "15"} <= {text.get_text() for text in plot.texts}
 
 
@@ -124,7 +127,7 @@ def test_the_plane_of_the_strongest_attack_takes_the_best_one_at_each_point(resu
         at = setting("santext", epsilon)
         tried = [*(f"words[{attack}]" for attack in ATTACKS), "lazy[light]"]
         assert risk == pytest.approx(attacks[at].mean)
-        assert risk == pytest.approx(max(mean_of(results, m, at, collection="demo") for m in tried))
+        assert risk == pytest.approx(max(mean_of(results, m, at, PRIVACY) for m in tried))
 
 
 def test_radars_show_recall_ndcg_and_one_minus_similarity(results, drawn):
@@ -134,9 +137,9 @@ def test_radars_show_recall_ndcg_and_one_minus_similarity(results, drawn):
         at = setting("cmp", epsilon)
         recall, gain, obfuscation, again = line(plot, f"epsilon {epsilon:g}")[1]
         assert recall == again
-        assert recall == pytest.approx(mean_of(results, "pooled recall(rel=1)", at, **WHERE))
-        assert gain == pytest.approx(mean_of(results, "nDCG@10", at, **WHERE))
-        similar = mean_of(results, "semantic", at, collection="demo")
+        assert recall == pytest.approx(mean_of(results, "pooled recall(rel=1)", at, WHERE))
+        assert gain == pytest.approx(mean_of(results, "nDCG@10", at, WHERE))
+        similar = mean_of(results, "semantic", at, PRIVACY)
         assert obfuscation == pytest.approx(1 - similar)
 
 
@@ -151,7 +154,7 @@ def test_heat_maps_put_each_box_in_its_cell(tmp_path):
     assert [each.get_text() for each in plot.get_xticklabels()] == ["5", "20", "50"]
     for row, k in enumerate((2, 8)):
         for column, n in enumerate((5, 20, 50)):
-            there = mean_of(results, "nDCG@10", setting(f"wbb:k={k},n={n}", 10.0), **WHERE)
+            there = mean_of(results, "nDCG@10", setting(f"wbb:k={k},n={n}", 10.0), WHERE)
             assert cells[row, column] == pytest.approx(there)
             assert f"{there:.2f}" in {text.get_text() for text in plot.texts}
     # So many boxes are no lines: one of them, and the others are said to be elsewhere.
@@ -277,7 +280,7 @@ def test_leaks_show_every_attack_and_every_similarity(results, drawn):
             _, values = line(plot, "vickrey-cmp")
             for value, epsilon in zip(values, EPSILONS, strict=True):
                 at = setting("vickrey-cmp", epsilon)
-                assert value == pytest.approx(mean_of(results, measure, at, collection="demo"))
+                assert value == pytest.approx(mean_of(results, measure, at, PRIVACY))
 
 
 @pytest.mark.parametrize(
@@ -319,10 +322,10 @@ def test_a_mechanism_looks_the_same_in_all_figures_of_a_report(results, drawn):
         for plot in plots(figured):
             for each in plot.lines:
                 name = each.get_label().removesuffix(" (no epsilon)")
-                if name in Cast.of(results).mechanisms:
+                if name in Legend.of(results).mechanisms:
                     looks.setdefault(name, set()).add((each.get_color(), each.get_marker()))
     assert all(len(found) == 1 for found in looks.values())
-    assert len(set.union(*looks.values())) == len(Cast.of(results).mechanisms)
+    assert len(set.union(*looks.values())) == len(Legend.of(results).mechanisms)
 
 
 def test_releases_and_n_are_told_apart_where_they_differ(tmp_path):
@@ -347,10 +350,12 @@ def test_the_same_results_give_the_same_files_with_text_as_text(tmp_path):
     wanted = ("plane-strongest-demo-bm25-light", "radar-demo-bm25-light", "boxes-semantic-demo")
     for folder in ("first", "second"):
         (tmp_path / folder).mkdir()
-        for figured in figures(results):
-            if figured.name in wanted:
-                save_figure(figured.figure, tmp_path / folder / f"{figured.name}.svg")
-                save_figure(figured.figure, tmp_path / folder / f"{figured.name}.png")
+        for kind in (plane_figures, radar_figures, box_figures):
+            for figured in kind(results, Legend.of(results)):
+                if figured.name in wanted:
+                    save_figure(figured.figure, tmp_path / folder / f"{figured.name}.svg")
+                    save_figure(figured.figure, tmp_path / folder / f"{figured.name}.png")
+    assert len(list((tmp_path / "first").iterdir())) == 2 * len(wanted)
     for path in (tmp_path / "first").iterdir():
         assert path.read_bytes() == (tmp_path / "second" / path.name).read_bytes()
     drawing = (tmp_path / "first" / f"{wanted[0]}.svg").read_text(encoding="utf-8")
@@ -366,7 +371,10 @@ def test_ten_mechanisms_at_ten_epsilons_are_drawn_without_overlapping_labels(tmp
     folder = write_folder(
         tmp_path / "experiment", mechanisms=mechanisms, epsilons=epsilons, queries=4, seeds=(0,)
     )
-    for figured in figures(Results(folder)):
+    results = Results(folder)
+    kinds = (utility_figures, plane_figures, deniability_figures)
+    drawn = [figured for kind in kinds for figured in kind(results, Legend.of(results))]
+    for figured in drawn:
         if figured.name.startswith(("utility-ndcg", "plane-demo-bm25", "histograms-n")):
             path = save_figure(figured.figure, tmp_path / f"{figured.name}.png")
             assert path.stat().st_size > 10_000
@@ -459,7 +467,7 @@ def test_a_legend_below_names_what_any_plot_shows_once():
 
 def test_heat_maps_show_the_epsilon_at_which_the_grid_was_run():
     from sottovoce.experiments.report.figures.boxes import _fullest, _largest
-    from sottovoce.experiments.report.figures.boxes_grid import Box
+    from sottovoce.experiments.report.figures.curves import Box
 
     whole = {(Box(k, n, "angle", ()), 10.0): 0.1 * k for k in (2, 4) for n in (5, 10)}
     few = {(Box(2, 5, "angle", ()), epsilon): 0.9 for epsilon in (1.0, 5.0, 50.0)}

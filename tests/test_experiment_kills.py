@@ -23,9 +23,9 @@ import os, signal, sys
 from functools import partial
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from frail_workshop import FrailWorkshop, frail_plan
-from sottovoce.experiments.assembling import assemble
-from sottovoce.experiments.running import here, staged, work_through
+from frail_runner import FrailRunner, frail_plan
+from sottovoce.experiments.executors import in_this_process
+from sottovoce.experiments.run import staged, work_through
 from sottovoce.experiments.store import Store
 from sottovoce import files
 
@@ -52,11 +52,11 @@ def torn(file, data):
     os.write(file.fileno(), data[half:])
 
 def run(folder):
-    store, workshop = Store(folder), FrailWorkshop(folder)
-    cells = staged(workshop, frail_plan("a", epsilons=(1.0,), seeds=(0,)))
+    store, runner = Store(folder), FrailRunner(folder)
+    cells = staged(runner, frail_plan("a", epsilons=(1.0,), seeds=(0,)))
     with store.alone():
-        work_through(store, cells, partial(here, workshop))
-        assemble(store, [cell for stage in cells for cell in stage])
+        work_through(store, cells, partial(in_this_process, runner))
+        store.assemble([cell for stage in cells for cell in stage])
 
 # A killed process loses nothing that it gave to the system; waiting for the disk is for power cuts.
 os.fsync = lambda _: None
@@ -128,8 +128,8 @@ attacks = ["mode"]
 RUN = """
 import sys
 from pathlib import Path
-from sottovoce.experiments.reading import read_experiment
-from sottovoce.experiments.running import run_experiment
+from sottovoce.experiments.run import run_experiment
+from sottovoce.experiments.schema.reading import read_experiment
 
 if __name__ == "__main__":
     file = Path(sys.argv[1])

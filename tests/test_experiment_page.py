@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from sottovoce.cli import app
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.experiments.report.page import inlined
-from sottovoce.experiments.report.render import latex_escape, to_csv, to_html, to_latex
-from sottovoce.experiments.report.table import Number, Table, shown
+from sottovoce.experiments.report.page import inlined, page
+from sottovoce.experiments.report.render import latex_escape, to_csv, to_latex
+from sottovoce.experiments.report.table import Number, Section, Table, shown
 from sottovoce.experiments.report.write import write_report
 
 
@@ -78,7 +78,7 @@ HOSTILE = Table(
 
 
 def test_html_is_escaped_and_latex_too() -> None:
-    html = to_html(HOSTILE, "odd")
+    html = page({"name": "<b>50"}, [Section("<script>", (HOSTILE,))])
     assert "<script" not in html
     assert "<b>50" not in html
     assert "<b>0.500</b><sup>≈▼</sup><small>[0.250, 0.750]</small>" in html

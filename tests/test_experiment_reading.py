@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 from sottovoce.encoders import strong
 from sottovoce.encoders.base import shared_encoder
 from sottovoce.errors import UsageError
-from sottovoce.experiments import named, reading
-from sottovoce.experiments.description import (
+from sottovoce.experiments.grid import plan
+from sottovoce.experiments.schema import reading
+from sottovoce.experiments.schema.experiment import (
     Deniability,
     Downstream,
     Experiment,
@@ -26,8 +28,8 @@ from sottovoce.experiments.description import (
     Texts,
     Utility,
 )
-from sottovoce.experiments.plan import plan
-from sottovoce.experiments.reading import ExperimentError, read_experiment
+from sottovoce.experiments.schema.problems import ExperimentError
+from sottovoce.experiments.schema.reading import read_experiment
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +60,7 @@ def changed(old, new):
 
 def test_everything_of_a_file_is_read(whole):
     folder = whole.parent
-    texts = Texts(space=str(folder / "words"), protect="content")
+    texts = Texts.of(space=str(folder / "words"), protect="content")
     found = read_experiment(whole, folder / "data")
     once = ("independent", "once")
     assert found.systems == (
@@ -68,7 +70,7 @@ def test_everything_of_a_file_is_read(whole):
             "Vickrey",
             (2.0,),
             ("once",),
-            Texts(space=texts.space, protect="content", unknown="drop"),
+            replace(texts, unknown="drop"),
         ),
         System("santext", "santext", (1.0, 5.0, 10.0), ("independent",), texts),
         System(
@@ -76,8 +78,8 @@ def test_everything_of_a_file_is_read(whole):
             "comet-cmp",
             (1.0, 5.0, 10.0),
             once,
-            Texts(
-                space=texts.space,
+            Texts.of(
+                space=str(folder / "words"),
                 protect="content",
                 pool=str(folder / "pool.txt"),
                 encoder="light",
@@ -130,7 +132,7 @@ WRONG = {
         ),
         ('collections = ["demo", "apples", "words"]', "value 3: the collection has no judged"),
         ('collections = ["demo", "apples", "data/../apples"]', "value 3: 'apples' is there"),
-        ('collections = "apples"', "grid.collections: it must be a list of texts"),
+        ('collections = "apples"', "grid.collections: it must be a list, in brackets"),
         ('collections = ["apples", "~no-such-user/demo"]', "value 2: there is no collection"),
         ('collections = ["apples", "a\\u0000"]', "value 2: there is no collection"),
         (f'collections = ["apples", "{"a" * 5000}"]', "value 2: there is no collection"),
@@ -151,11 +153,11 @@ WRONG = {
         ('mechanisms = ["cmp", "cmp:"]', "value 2, spec: 'cmp:' is there twice"),
     ],
     "epsilons = [10, 1, 5]": [
-        ("epsilons = [10, -1]", "grid.epsilons, value 2: it does not fit"),
-        ("epsilons = [10, inf]", "grid.epsilons, value 2: it does not fit"),
-        ("epsilons = [10, nan]", "grid.epsilons, value 2: it does not fit"),
+        ("epsilons = [10, -1]", "grid.epsilons, value 2: it must be greater than 0"),
+        ("epsilons = [10, inf]", "grid.epsilons, value 2: it must be a finite number"),
+        ("epsilons = [10, nan]", "grid.epsilons, value 2: it must be a finite number"),
         ("epsilons = [10, 10.0]", "grid.epsilons, value 2: '10.0' is there twice"),
-        ("epsilons = []", "grid.epsilons: it must be a list of numbers above 0"),
+        ("epsilons = []", "grid.epsilons: it must be a list, in brackets, and not empty"),
         ("", "value 1, epsilons: there are none"),
     ],
     'releases = ["independent", "once"]': [
@@ -163,15 +165,15 @@ WRONG = {
         ('releases = ["twice"]', "grid.releases, value 1: there is no 'twice'"),
     ],
     "n = [3, 2]": [
-        ("n = [0]", "grid.n, value 1: it does not fit"),
+        ("n = [0]", "grid.n, value 1: it must be greater than or equal to 1"),
         ("n = 3", "grid.n: it must be a list"),
-        ("n = [true]", "grid.n, value 1: it does not fit"),
-        ("n = [21]", "'once' reads 21 different words off one point, but only 20"),
+        ("n = [true]", "grid.n, value 1: it must be a whole number"),
+        ("n = [21]", "'once' reads 21 different words off one point, but the output"),
     ],
     "seeds = [0, 7]": [
         ("seeds = [7, 7]", "grid.seeds, value 2: '7' is there twice"),
         ("seeds = []", "grid.seeds: it must be a list"),
-        ("seeds = [-1]", "grid.seeds, value 1: it does not fit"),
+        ("seeds = [-1]", "grid.seeds, value 1: it must be greater than or equal to 0"),
     ],
     'spec = "vickrey-cmp:t=0.5"': [
         ('spec = "vickrey-cmp:t=5"', "mechanism 1, spec: t must be between 0 and 1"),
@@ -201,12 +203,12 @@ WRONG = {
     'files = "{data}/theirs_{epsilon}.csv"': [
         ('files = "{data}/ours_{epsilon}.csv"', "published 1, files, value 1: there is no file"),
         ('files = ["data/theirs_1.csv"]', "published 1, epsilons: there are 1 files"),
-        ("files = []", "published 1, files: name at least one"),
+        ("files = []", "published 1, files: it must be a list, in brackets, and not empty"),
         ("files = 1", "published 1, files: it must be a list"),
     ],
     "epsilons = [12.5, 1]": [("", "published 1, epsilons: list them")],
     "kept = 50": [("kept = 3", "looks at 5 documents, and 3 of a re-ranked pool are kept")],
-    "depth = 10": [("depth = 0", "search.depth: it must be a whole number, 1 or more")],
+    "depth = 10": [("depth = 0", "search.depth: it must be greater than or equal to 1")],
     'pooling = "rrf"': [('pooling = "rff"', "search.pooling: there is no 'rff': did you mean")],
     'measures = ["nDCG@5", "AP(rel=2)"]': [
         ('measures = ["nDCG@5", "nDGC@5"]', "utility.measures, value 2: no measure 'nDGC@5'"),
@@ -225,12 +227,12 @@ WRONG = {
     "draws = 20": [("draw = 20", "deniability.draw: there is no such key: did you mean 'draws'?")],
     'tasks = ["task.csv"]': [
         ('tasks = ["tusk.csv"]', "downstream.tasks, value 1: there is no file 'tusk.csv'"),
-        ("", "downstream.tasks: name at least one file"),
-        ('tasks = ["task.csv", "data/../task.csv"]', "value 2: a file 'task' is there already"),
+        ("", "downstream.tasks: it is missing"),
+        ('tasks = ["task.csv", "data/../task.csv"]', "value 2: 'task.csv' is there twice"),
     ],
     'models = ["tfidf"]': [
         ('models = ["tfdif"]', "downstream.models, value 1: there is no 'tfdif': did you mean"),
-        ("models = []", "downstream.models: name at least one"),
+        ("models = []", "downstream.models: it must be a list, in brackets, and not empty"),
     ],
     'measure = "nDCG@5"': [
         ('measure = "nDCG@10"', "expected 'nDCG of theirs': it can never be measured: the plan"),
@@ -337,10 +339,10 @@ def test_a_missing_strong_encoder_is_told(whole, monkeypatch):
 
 
 def test_missing_packages_are_told_with_the_extra(whole, monkeypatch):
-    there = named.importlib.util.find_spec
+    find_spec = reading.importlib.util.find_spec
     gone = ("pyarrow", "ir_measures", "sklearn")
     monkeypatch.setattr(
-        named.importlib.util, "find_spec", lambda name: None if name in gone else there(name)
+        reading.importlib.util, "find_spec", lambda name: None if name in gone else find_spec(name)
     )
     told = "\n".join(problems(whole, WHOLE))
     assert told.count("pip install 'sottovoce[experiments]'") == 2

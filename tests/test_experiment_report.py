@@ -10,17 +10,16 @@ from experiment_folder import write_folder, write_table
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sottovoce.experiments.report.headline import front
-from sottovoce.experiments.report.quipu_table import quipu_scores
-from sottovoce.experiments.report.spread import shares
-from sottovoce.experiments.report.strongest import strongest
+from sottovoce.experiments.estimates import quipu_scores, shares, strongest
+from sottovoce.experiments.report.risk_tables import front
 from sottovoce.experiments.report.table import Number, Table
-from sottovoce.experiments.report.tables import sections
-from sottovoce.experiments.results import Results, Setting, curves
+from sottovoce.experiments.report.write import sections
+from sottovoce.experiments.results import Place, Results, Setting, curves
 from sottovoce.privacy.quipu_score import quipu
 from sottovoce.statistics import mean_over_seeds
 
-PLACE = {"collection": "demo", "engine": "bm25", "reranker": "light"}
+PLACE = Place("demo", "bm25", "light")
+PRIVACY = Place("demo")
 
 
 @pytest.fixture(scope="module")
@@ -51,27 +50,27 @@ def test_values_are_means_over_seeds_of_the_long_table(results: Results) -> None
         if where == ("demo", "bm25", "light", "private", "P@10"):
             setting = Setting(row["mechanism"], row["epsilon"], row["release"], row["n"])
             by_hand.setdefault((setting, row["query_id"]), []).append(row["value"])
-    found = results.values("P@10", **PLACE)
+    found = results.values("P@10", PLACE)
     assert {(s, q) for s, values in found.items() for q in values} == set(by_hand)
     for (setting, query), seeds in by_hand.items():
         assert len(seeds) == 2
         assert found[setting][query] == pytest.approx(np.mean(seeds))
     assert list(dict.fromkeys(each for each, _ in by_hand)) == list(found)
-    assert results.values("P@10", collection="elsewhere") == {}
+    assert results.values("P@10", Place("elsewhere")) == {}
 
 
 def test_tables_hold_the_means_of_their_measure(results: Results, tables: dict[str, Table]) -> None:
-    jaccard = results.values("jaccard", collection="demo")
+    jaccard = results.values("jaccard", PRIVACY)
     cell = row_of(tables["similarity-jaccard-demo"], "cmp")["ε = 10"]
     assert cell.value == pytest.approx(
         np.mean(list(jaccard[Setting("cmp", 10.0, "independent", 20)].values()))
     )
-    ndcg = results.values("nDCG@10", **PLACE)
+    ndcg = results.values("nDCG@10", PLACE)
     cell = row_of(tables["ndcg-10-demo-light"], "bm25", "aea")["no ε"]
     assert cell.value == pytest.approx(
         np.mean(list(ndcg[Setting("aea", None, "independent", 20)].values()))
     )
-    deeper = results.values("pooled recall(rel=1)", **PLACE, system="same depth")
+    deeper = results.values("pooled recall(rel=1)", PLACE, "same depth")
     cell = row_of(tables["pooled-recall-rel-1-demo"], "bm25", "same depth as cmp")["ε = 5"]
     assert cell.value == pytest.approx(
         np.mean(list(deeper[Setting("cmp", 5.0, "independent", 20)].values()))
@@ -119,7 +118,7 @@ def test_the_strongest_attack_is_the_one_with_the_greatest_mean(results: Results
     means = {
         measure: {
             setting: np.mean(list(values.values()))
-            for setting, values in results.values(measure, collection="demo").items()
+            for setting, values in results.values(measure, PRIVACY).items()
         }
         for measure in measures
     }
@@ -127,14 +126,14 @@ def test_the_strongest_attack_is_the_one_with_the_greatest_mean(results: Results
     for setting, attack in found.items():
         most = max(means, key=lambda measure: means[measure][setting])
         assert attack.mean == pytest.approx(means[most][setting])
-        assert means[attack.attack][setting] == pytest.approx(attack.mean)
+        assert means[attack.attack.label][setting] == pytest.approx(attack.mean)
 
 
 def test_quipu_scores_are_those_of_the_points_in_order(results: Results) -> None:
-    scores = quipu_scores(results, **PLACE, risk="motivated[light]")
-    utility = results.values("nDCG@10", **PLACE)
-    risk = results.values("motivated[light]", collection="demo")
-    (itself,) = results.values("nDCG@10", **PLACE, system="no privacy").values()
+    scores = quipu_scores(results, PLACE, risk="motivated[light]")
+    utility = results.values("nDCG@10", PLACE)
+    risk = results.values("motivated[light]", PRIVACY)
+    (itself,) = results.values("nDCG@10", PLACE, "no privacy").values()
     assert "aea" not in {each.mechanism for each in scores}
     assert len(scores) == 5
     for curve, points in curves(utility).items():
@@ -157,7 +156,7 @@ def test_quipu_scores_use_queries_that_have_both(tmp_path: Path) -> None:
         if not (row["query_id"] == "q3" and row["measure"] == "nDCG@10" and row["epsilon"] == 5)
     ]
     write_table(folder, "queries", rows)
-    (score,) = quipu_scores(Results(folder), **PLACE, risk="strongest").values()
+    (score,) = quipu_scores(Results(folder), PLACE, risk="strongest").values()
     assert score.queries == 11
 
 

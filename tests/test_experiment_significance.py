@@ -10,9 +10,9 @@ import pytest
 from experiment_folder import write_folder
 
 from sottovoce.experiments.report.significance import compare
-from sottovoce.experiments.results import Results
+from sottovoce.experiments.results import Place, Results
 
-PLACE = {"collection": "demo", "engine": "bm25", "reranker": "light"}
+PLACE = Place("demo", "bm25", "light")
 
 
 def counted(differences: list[float]) -> float:
@@ -25,9 +25,9 @@ def counted(differences: list[float]) -> float:
 
 def test_comparisons_pair_the_same_queries_of_the_same_epsilon(tmp_path) -> None:
     results = Results(write_folder(tmp_path, mechanisms=("cmp", "santext", "aea"), seeds=(0, 1)))
-    found = compare(results, "nDCG@10", **PLACE)
-    values = results.values("nDCG@10", **PLACE)
-    (itself,) = results.values("nDCG@10", **PLACE, system="no privacy").values()
+    found = compare(results, "nDCG@10", PLACE)
+    values = results.values("nDCG@10", PLACE)
+    (itself,) = results.values("nDCG@10", PLACE, "no privacy").values()
     assert set(found.against_none) == set(values)
     assert len(found.between) == 4  # cmp and santext, at four epsilons; aea has no epsilon.
     for setting, test in found.against_none.items():

@@ -18,11 +18,11 @@ from sottovoce.collections import load_collection
 from sottovoce.engines import choose_engine
 from sottovoce.errors import UsageError
 from sottovoce.evaluation.search_quality import Measured
-from sottovoce.experiments.contents import digest
-from sottovoce.experiments.reading import read_experiment
-from sottovoce.experiments.results import Results, Setting
-from sottovoce.experiments.running import run_experiment
-from sottovoce.experiments.summary import last_summary, remember, summarise
+from sottovoce.experiments.fingerprints import digest
+from sottovoce.experiments.results import Place, Results, Setting
+from sottovoce.experiments.run import run_experiment
+from sottovoce.experiments.schema.reading import read_experiment
+from sottovoce.experiments.summary import last_summary, remember, summarize
 from sottovoce.mechanisms import parse
 from sottovoce.paths import experiments_folder
 from sottovoce.statistics import clopper_pearson
@@ -111,7 +111,7 @@ def test_a_further_epsilon_in_the_file_runs_only_its_own_cells(results, file, ho
     outcome = run_experiment(read_experiment(more), folder, file=more, progress=progress)
     assert (outcome.cells, outcome.done_before) == (17, 12)
     assert seen == [(done, 17) for done in range(12, 18)]
-    assert Results(folder).distinct("epsilon") == [None, 5.0, 12.5, 20.0]
+    assert Results(folder).queries["epsilon"].unique().to_pylist() == [None, 5.0, 12.5, 20.0]
     assert "20" in (folder / "experiment.toml").read_text()
     again = run_experiment(read_experiment(file), folder, file=file)
     assert (again.cells, again.done_before) == (12, 12)
@@ -123,9 +123,9 @@ def demo():
 
 
 def test_the_app_finds_the_figures_of_its_own_collection(results, home):
-    remember(summarise(results))
+    remember(summarize(results))
     found = last_summary(demo().fingerprint, "bm25", "light", DEPTH)
-    assert found == next(each for each in summarise(results) if each["reranker"] == "light")
+    assert found == next(each for each in summarize(results) if each["reranker"] == "light")
     assert (found["collection"], found["queries"], found["log"]) == ("demo", 65, 3)
     assert found["log_sha256"] == digest(["skin cancer", "how to divorce", "weather in rome"])
     assert found["made"] == results.manifest["finished"]
@@ -141,33 +141,33 @@ def test_the_app_finds_the_figures_of_its_own_collection(results, home):
 
 
 def test_the_figures_are_those_of_the_tables(results):
-    (light, none) = summarise(results)
-    where = {"collection": "demo", "engine": "bm25", "reranker": "light"}
+    (light, none) = summarize(results)
+    place, privacy = Place("demo", "bm25", "light"), Place("demo")
     setting = Setting("V", 12.5, "once", 3)
     told = light["settings"][1]
     assert parse(told["spec"]) == parse("vickrey-cmp:t=0.75,epsilon=12.5")
     assert told["texts"]["space"] is None
     assert (told["epsilon"], told["release"], told["n"]) == setting[1:]
-    values = Measured("nDCG@10", results.values("nDCG@10", **where)[setting])
+    values = Measured("nDCG@10", results.values("nDCG@10", place)[setting])
     assert told["nDCG@10"]["value"] == pytest.approx(values.mean)
     low, high = values.interval()
     assert told["nDCG@10"]["low"] == pytest.approx(low, abs=0.01)
     assert told["nDCG@10"]["high"] == pytest.approx(high, abs=0.01)
-    deep = results.values("nDCG@10", **where, system="same depth")[setting]
+    deep = results.values("nDCG@10", place, "same depth")[setting]
     assert told["same_depth"]["value"] == pytest.approx(sum(deep.values()) / 65)
-    recall = results.values("pooled recall(rel=1)", **where)[setting]
+    recall = results.values("pooled recall(rel=1)", place)[setting]
     assert told["recall"]["value"] == pytest.approx(sum(recall.values()) / 65)
-    lazy = results.values("lazy[light]", collection="demo")[setting]
+    lazy = results.values("lazy[light]", privacy)[setting]
     low, high = clopper_pearson(sum(lazy.values()), 65)
     assert told["lazy"]["by"] == "light"
     assert told["lazy"]["low"] == pytest.approx(float(low))
     assert told["lazy"]["high"] == pytest.approx(float(high))
-    words = results.values("words[mode]", collection="demo")[setting]
+    words = results.values("words[mode]", privacy)[setting]
     assert told["words"]["value"] == pytest.approx(sum(words.values()) / len(words))
     assert told["words"]["by"] == "mode"
     assert [told[name]["queries"] for name in ("nDCG@10", "lazy")] == [65, 65]
     assert told["words"]["queries"] == len(words)
-    base = results.values("nDCG@10", **where, system="no privacy")
+    base = results.values("nDCG@10", place, "no privacy")
     assert light["baseline"]["nDCG@10"] == pytest.approx(
         sum(sum(each.values()) for each in base.values()) / 65
     )
@@ -179,14 +179,14 @@ def test_each_figure_says_on_how_many_queries_it_was_measured(results, monkeypat
     """Words may be attacked on fewer queries than were searched."""
     whole = results.grid
 
-    def fewer(measure, **where):
-        grid = whole(measure, **where)
-        if measure.startswith("words["):
+    def fewer(measure, *where):
+        grid = whole(measure, *where)
+        if measure.kind == "words":
             grid.values[0, 8:] = np.nan
         return grid
 
     monkeypatch.setattr(results, "grid", fewer)
-    first, second = summarise(results)[0]["settings"]
+    first, second = summarize(results)[0]["settings"]
     assert (first["words"]["queries"], first["lazy"]["queries"]) == (8, 65)
     assert second["words"]["queries"] > 8
 
@@ -197,7 +197,7 @@ def test_what_was_not_measured_is_none(results, tmp_path, home, default_space):
     utility = replace(experiment.utility, measures=("P@10",))
     folder = tmp_path / "out"
     run_experiment(replace(experiment, privacy=privacy, utility=utility), folder)
-    for found in summarise(Results(folder)):
+    for found in summarize(Results(folder)):
         assert found["log"] is None
         assert found["log_sha256"] is None
         assert found["baseline"]["nDCG@10"] is None
@@ -207,7 +207,7 @@ def test_what_was_not_measured_is_none(results, tmp_path, home, default_space):
 
 
 def test_the_last_experiment_wins_and_others_stay(results, home):
-    light, none = summarise(results)
+    light, none = summarize(results)
     remember([light, none])
     remember([{**light, "made": "later"}, {**light, "made": "deeper", "depth": 1000}])
     assert last_summary(light["fingerprint"], "bm25", "light", 1000)["made"] == "deeper"

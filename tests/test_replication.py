@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from sottovoce.errors import SottovoceError
-from sottovoce.experiments.description import Experiment
-from sottovoce.experiments.expectations import expectations_of
-from sottovoce.experiments.jobs import Draw, Leak, Search
-from sottovoce.experiments.plan import plan
-from sottovoce.experiments.reading import read_experiment
+from sottovoce.experiments.grid import Draw, Leak, Search, plan
+from sottovoce.experiments.schema.expectations import expectations_of
+from sottovoce.experiments.schema.experiment import Experiment
+from sottovoce.experiments.schema.reading import read_experiment
 
 FOLDER = Path(__file__).parents[1] / "replication"
 DEMO = FOLDER.parent / "examples" / "demo-experiment.toml"

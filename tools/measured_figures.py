@@ -11,13 +11,13 @@ import sys
 
 from sottovoce.app.measured import PACKAGED
 from sottovoce.experiments.results import Results
-from sottovoce.experiments.summary import summarise
+from sottovoce.experiments.summary import summarize
 from sottovoce.files import write_whole
 
 
 def main(folder: str) -> None:
     """Write what the experiment in a folder measured."""
-    summaries = summarise(Results(folder))
+    summaries = summarize(Results(folder))
     write_whole(PACKAGED, (json.dumps(summaries, indent=1) + "\n").encode())
 
 

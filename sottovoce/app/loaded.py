@@ -238,7 +238,7 @@ class LoadedParts:
         return QueryLog(read_log(self.settings.log))
 
     def _hash_log(self) -> str:
-        from sottovoce.experiments.contents import digest
+        from sottovoce.experiments.fingerprints import digest
 
         return digest(self.log().queries)
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from sottovoce.experiments.description import Expected, ExpectedOrder
+from sottovoce.experiments.estimates import quipu_scores
+from sottovoce.experiments.measures import MAIN_MEASURE
 from sottovoce.experiments.results import Results
+from sottovoce.experiments.schema.experiment import Expected, ExpectedOrder, Value
 from sottovoce.experiments.tables import PRIVATE
-
-if TYPE_CHECKING:
-    from sottovoce.experiments.expectations import Value
 
 Verdict: TypeAlias = Literal["OK", "OKish", "FAIL", "NOT MEASURED"]
 VERDICTS: tuple[Verdict, ...] = ("OK", "OKish", "FAIL", "NOT MEASURED")
@@ -51,8 +50,8 @@ def check(
 ) -> list[Checked]:
     """Compare all, in their order."""
     means = _Means(results)
-    found = [_figure(each, means) for each in expected]
-    return found + [checked for each in orders for checked in _steps(each, means)]
+    figures = [_figure(figure, means) for figure in expected]
+    return figures + [checked for order in orders for checked in _steps(order, means)]
 
 
 def within(miss: float, tolerance: float) -> Verdict:
@@ -74,7 +73,7 @@ class _Means:
 
     def __init__(self, results: Results) -> None:
         self.results = results
-        self.quipu = cache(self._quipu)
+        self.quipu = cache(partial(quipu_scores, results))
 
     def get(self, table: str, measure: str, where: dict[str, Value]) -> float | None:
         """Nothing where no row is selected."""
@@ -93,43 +92,17 @@ class _Means:
         return float(pc.mean(by_item["value_mean"]).as_py())
 
     def _score(self, risk: str, where: dict[str, Value]) -> float | None:
-        """The score of the only curve selected."""
-        curve = {key: where[key] for key in ("mechanism", "release", "n") if key in where}
-        found = []
-        for collection, engine, reranker in self._engines(where):
-            utility = str(where.get("utility", "nDCG@10"))
-            scores = self.quipu(collection, engine, reranker, risk, utility)
-            found += [
-                score.value
-                for setting, score in scores.items()
-                if all(getattr(setting, key) == value for key, value in curve.items())
-            ]
-        return sum(found) / len(found) if found else None
-
-    def _engines(self, where: dict[str, Value]) -> list[tuple[str, str, str]]:
-        columns = ("collection", "engine", "reranker")
-        rows = self.results.queries.group_by(list(columns)).aggregate([]).to_pylist()
-        return [
-            (row["collection"], row["engine"], row["reranker"])
-            for row in rows
-            if row["engine"] and all(where.get(key, row[key]) == row[key] for key in columns)
+        """The mean score of the curves selected."""
+        selected = {key: where[key] for key in ("mechanism", "release", "n") if key in where}
+        utility = str(where.get("utility", MAIN_MEASURE.label))
+        scores = [
+            score.value
+            for place in self.results.places
+            if all(where.get(key, value) == value for key, value in place._asdict().items())
+            for curve, score in self.quipu(place, risk, utility).items()
+            if all(getattr(curve, key) == value for key, value in selected.items())
         ]
-
-    def _quipu(
-        self, collection: str, engine: str, reranker: str, risk: str, utility: str
-    ) -> dict[Any, Any]:
-        from sottovoce.experiments.report.quipu_table import quipu_scores
-
-        return dict(
-            quipu_scores(
-                self.results,
-                collection=collection,
-                engine=engine,
-                reranker=reranker,
-                risk=risk,
-                utility=utility,
-            )
-        )
+        return sum(scores) / len(scores) if scores else None
 
 
 def _figure(expected: Expected, means: _Means) -> Checked:
@@ -171,16 +144,18 @@ def _steps(expected: ExpectedOrder, means: _Means) -> Iterator[Checked]:
 
 
 def _alike(expected: ExpectedOrder, group: list[str], values: dict[str, float | None]) -> Checked:
-    known = [value for name in group if (value := values[name]) is not None]
-    spread = max(known) - min(known) if len(known) == len(group) else None
-    return _ordered(
-        expected,
-        " ~ ".join(group),
-        f"within {expected.tolerance:g}",
-        " ".join(_number(values[name]) for name in group),
-        spread,
-        "NOT MEASURED" if spread is None else within(spread, expected.tolerance),
-        {name: values[name] for name in group},
+    figures = {name: values[name] for name in group}
+    measured = [value for value in figures.values() if value is not None]
+    spread = max(measured) - min(measured) if len(measured) == len(group) else None
+    return Checked(
+        name=f"{expected.name}: {' ~ '.join(group)}",
+        expected=f"within {expected.tolerance:g}",
+        ours=_numbers(figures),
+        difference=spread,
+        tolerance=expected.tolerance,
+        verdict="NOT MEASURED" if spread is None else within(spread, expected.tolerance),
+        source=expected.source,
+        figures=figures,
     )
 
 
@@ -191,40 +166,20 @@ def _step(
     second: list[str],
     values: dict[str, float | None],
 ) -> Checked:
-    chosen = {name: values[name] for name in (*first, *second)}
-    greater, smaller = (first, second) if sign == ">" else (second, first)
-    high = [value for name in greater if (value := values[name]) is not None]
-    low = [value for name in smaller if (value := values[name]) is not None]
-    lead = min(high) - max(low) if None not in chosen.values() else None
-    return _ordered(
-        expected,
-        f"{', '.join(first)} {sign} {', '.join(second)}",
-        f"all {sign} all" if len(chosen) > 2 else sign,
-        f" {sign if lead is not None and lead > 0 else '|'} ".join(
-            " ".join(_number(values[name]) for name in group) for group in (first, second)
-        ),
-        lead,
-        "NOT MEASURED" if lead is None else ahead(lead, expected.tolerance),
-        chosen,
-    )
-
-
-def _ordered(
-    expected: ExpectedOrder,
-    what: str,
-    claim: str,
-    ours: str,
-    difference: float | None,
-    verdict: Verdict,
-    figures: dict[str, float | None],
-) -> Checked:
+    sides = [{name: values[name] for name in group} for group in (first, second)]
+    figures = sides[0] | sides[1]
+    greater, smaller = sides if sign == ">" else reversed(sides)
+    high = [value for value in greater.values() if value is not None]
+    low = [value for value in smaller.values() if value is not None]
+    lead = min(high) - max(low) if None not in figures.values() else None
+    shown_sign = sign if lead is not None and lead > 0 else "|"
     return Checked(
-        name=f"{expected.name}: {what}",
-        expected=claim,
-        ours=ours,
-        difference=difference,
+        name=f"{expected.name}: {', '.join(first)} {sign} {', '.join(second)}",
+        expected=f"all {sign} all" if len(figures) > 2 else sign,
+        ours=f" {shown_sign} ".join(map(_numbers, sides)),
+        difference=lead,
         tolerance=expected.tolerance,
-        verdict=verdict,
+        verdict="NOT MEASURED" if lead is None else ahead(lead, expected.tolerance),
         source=expected.source,
         figures=figures,
     )
@@ -234,5 +189,5 @@ def _name(value: Value) -> str:
     return value if isinstance(value, str) else f"{value:g}"
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+def _numbers(figures: dict[str, float | None]) -> str:
+    return " ".join("-" if value is None else f"{value:.3f}" for value in figures.values())

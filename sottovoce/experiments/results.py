@@ -1,23 +1,34 @@
-"""A finished experiment: its tables and manifest, and values by setting and query."""
+"""A finished experiment: its tables and manifest, and values by setting and query.
+
+Labels in the tables are parsed here, once; everything else works with measures.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.experiments.measures import (
+    DENIABILITY,
+    MAIN_MEASURE,
+    Measure,
+    MeasureKind,
+    NeighbourDistance,
+    RelativeKind,
+    RelativesOf,
+)
+from sottovoce.experiments.store import MANIFEST
 from sottovoce.experiments.tables import FILES, PRIVATE, need_arrow
-from sottovoce.types import Float64Array, IntArray
+from sottovoce.types import Float64Array
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-MANIFEST = "manifest.json"
 
 
 class Setting(NamedTuple):
@@ -39,14 +50,20 @@ class Setting(NamedTuple):
         )
 
 
+class Place(NamedTuple):
+    """Where something was measured; privacy has neither engine nor re-ranker."""
+
+    collection: str
+    engine: str = ""
+    reranker: str = ""
+
+
 class Group(NamedTuple):
     """What all values of a grid share."""
 
-    collection: str
-    engine: str
-    reranker: str
+    place: Place
     system: str
-    measure: str
+    measure: Measure
 
 
 class Grid(NamedTuple):
@@ -60,6 +77,11 @@ class Grid(NamedTuple):
     values: Float64Array
     seeds: int
     """How many seeds there are in it."""
+
+    @property
+    def counts(self) -> list[int]:
+        """On how many queries each setting was measured."""
+        return [int(count) for count in (~np.isnan(self.values)).sum(axis=1)]
 
 
 class Results:
@@ -79,6 +101,8 @@ class Results:
                 f"the experiment's manifest cannot be read ({type(error).__name__})"
             ) from None
 
+    # The tables
+
     @cached_property
     def queries(self) -> pa.Table:
         """The long table of values by query."""
@@ -94,121 +118,6 @@ class Results:
         """The long table of values by test item."""
         return self._read("tasks")
 
-    def distinct(self, column: str, **where: Any) -> list[Any]:
-        """The values of a column of ``queries`` in order of appearance."""
-        return list(dict.fromkeys(self.select(**where).column(column).to_pylist()))
-
-    def select(self, **where: Any) -> pa.Table:
-        """The rows of ``queries`` with these values."""
-        need_arrow()
-        import pyarrow.compute as pc
-
-        table = self.queries
-        for column, value in where.items():
-            mask = pc.is_null(table[column]) if value is None else pc.equal(table[column], value)
-            table = table.filter(mask)
-        return table
-
-    def values(
-        self,
-        measure: str,
-        *,
-        collection: str,
-        engine: str = "",
-        reranker: str = "",
-        system: str = PRIVATE,
-    ) -> dict[Setting, dict[str, float]]:
-        """A measure's values by setting and query, each the mean over the seeds."""
-        grid = self.grid(
-            measure, collection=collection, engine=engine, reranker=reranker, system=system
-        )
-        return {
-            setting: {
-                query: value
-                for query, value in zip(grid.queries, row, strict=True)
-                if not np.isnan(value)
-            }
-            for setting, row in zip(grid.settings, grid.values.tolist(), strict=True)
-        }
-
-    def grid(
-        self,
-        measure: str,
-        *,
-        collection: str,
-        engine: str = "",
-        reranker: str = "",
-        system: str = PRIVATE,
-    ) -> Grid:
-        """The same as an array; settings and queries in order of appearance."""
-        group = Group(collection, engine, reranker, system, measure)
-        if group not in self._grids:
-            self._grids[group] = self._pivot(group)
-        return self._grids[group]
-
-    @cached_property
-    def groups(self) -> dict[Group, IntArray]:
-        """The rows of ``queries`` that belong together, in order of appearance."""
-        codes, groups = self._coded(Group._fields)
-        order = np.argsort(codes, kind="stable")
-        found, starts = np.unique(codes[order], return_index=True)
-        rows = np.split(order, starts[1:]) if len(found) else []
-        in_order = sorted(rows, key=lambda each: int(each[0]))
-        return {Group(*groups[int(codes[each[0]])]): each for each in in_order}
-
-    @cached_property
-    def _grids(self) -> dict[Group, Grid]:
-        return {}
-
-    @cached_property
-    def _settings(self) -> tuple[IntArray, list[Setting]]:
-        codes, settings = self._coded(Setting._fields)
-        return codes, [Setting(*each) for each in settings]
-
-    @cached_property
-    def _queries(self) -> tuple[IntArray, list[str]]:
-        codes, queries = self._coded(("query_id",))
-        return codes, [query for (query,) in queries]
-
-    def _coded(self, columns: Iterable[str]) -> tuple[IntArray, list[tuple[Any, ...]]]:
-        """A number for each row, and what each number says of these columns."""
-        codes, found = np.zeros(self.queries.num_rows, dtype=np.int64), [()]
-        for column in columns:
-            encoded = self.queries[column].combine_chunks().dictionary_encode("encode")
-            values = encoded.dictionary.to_pylist()
-            both = codes * len(values) + encoded.indices.to_numpy(zero_copy_only=False)
-            distinct, codes = np.unique(both, return_inverse=True)
-            found = [
-                (*found[each // len(values)], values[each % len(values)])
-                for each in distinct.tolist()
-            ]
-        return codes, found
-
-    def _pivot(self, group: Group) -> Grid:
-        rows = self.groups.get(group)
-        if rows is None:
-            return Grid((), (), np.empty((0, 0)), 0)
-        setting_codes, settings = self._settings
-        query_codes, queries = self._queries
-        by_setting, setting_of = _in_order(setting_codes[rows])
-        by_query, query_of = _in_order(query_codes[rows])
-        shape = len(by_setting), len(by_query)
-        sums, counts = np.zeros(shape), np.zeros(shape)
-        values = self._column("value")[rows]
-        np.add.at(sums, (setting_of, query_of), values)
-        np.add.at(counts, (setting_of, query_of), 1)
-        means = np.full(shape, np.nan)
-        np.divide(sums, counts, out=means, where=counts > 0)
-        return Grid(
-            tuple(settings[each] for each in by_setting),
-            tuple(queries[each] for each in by_query),
-            means,
-            len(np.unique(self._column("seed")[rows])),
-        )
-
-    def _column(self, name: str) -> Any:
-        return self.queries[name].to_numpy()
-
     def _read(self, kind: str) -> pa.Table:
         need_arrow()
         import pyarrow.parquet as pq
@@ -221,15 +130,138 @@ class Results:
                 "again, what is done is not done twice"
             ) from None
 
+    # What was measured, and where
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """What was measured, in order of appearance."""
+        columns = (*Place._fields, "system", "measure")
+        distinct = self.queries.group_by(list(columns), use_threads=False).aggregate([])
+        return [
+            Group(Place(*place), system, Measure.read(label))
+            for *place, system, label in _rows(distinct, columns)
+        ]
+
+    @property
+    def collections(self) -> list[str]:
+        """Those that searches or attacks were run on."""
+        return list(dict.fromkeys(group.place.collection for group in self.groups))
+
+    @property
+    def places(self) -> list[Place]:
+        """Where searches were run, in order of appearance."""
+        return list(dict.fromkeys(group.place for group in self.groups if group.place.engine))
+
+    def measures(self, place: Place, *kinds: MeasureKind) -> list[Measure]:
+        """What was measured of private searches at a place, or the privacy of a collection."""
+        return [
+            group.measure
+            for group in self.groups
+            if (group.place, group.system) == (place, PRIVATE)
+            and (not kinds or group.measure.kind in kinds)
+        ]
+
+    def main_measure(self, place: Place) -> Measure | None:
+        """nDCG@10, or what stands first where that was not measured."""
+        of_answers = self.measures(place, "answers")
+        return MAIN_MEASURE if MAIN_MEASURE in of_answers else next(iter(of_answers), None)
+
+    # Values by setting and query
+
+    def values(
+        self, measure: Measure | str, place: Place, system: str = PRIVATE
+    ) -> dict[Setting, dict[str, float]]:
+        """A measure's values by setting and query, each the mean over the seeds."""
+        grid = self.grid(measure, place, system)
+        return {
+            setting: {
+                query: value
+                for query, value in zip(grid.queries, row, strict=True)
+                if not np.isnan(value)
+            }
+            for setting, row in zip(grid.settings, grid.values.tolist(), strict=True)
+        }
+
+    def grid(self, measure: Measure | str, place: Place, system: str = PRIVATE) -> Grid:
+        """The same as an array; settings and queries in order of appearance."""
+        return self._grid(Group(place, system, Measure.read(measure)))
+
+    @cached_property
+    def _grid(self) -> Callable[[Group], Grid]:
+        return cache(self._pivoted)
+
+    def _pivoted(self, group: Group) -> Grid:
+        need_arrow()
+        import pyarrow.compute as pc
+
+        rows = self.queries
+        where = {"measure": group.measure.label, "system": group.system, **group.place._asdict()}
+        for column, value in where.items():
+            rows = rows.filter(pc.equal(rows[column], value))
+        # The mean over the seeds of each setting and query, then a row a setting.
+        columns = (*Setting._fields, "query_id")
+        means = rows.group_by(list(columns), use_threads=False).aggregate([("value", "mean")])
+        pairs = [(Setting(*setting), query) for *setting, query in _rows(means, columns)]
+        settings = {setting: None for setting, _ in pairs}
+        queries = {query: None for _, query in pairs}
+        numbers = [{item: at for at, item in enumerate(axis)} for axis in (settings, queries)]
+        values = np.full((len(settings), len(queries)), np.nan)
+        for (setting, query), value in zip(pairs, means["value_mean"].to_pylist(), strict=True):
+            values[numbers[0][setting], numbers[1][query]] = value
+        return Grid(tuple(settings), tuple(queries), values, len(pc.unique(rows["seed"])))
+
+    # Values by word
+
+    def deniability(self) -> dict[str, dict[tuple[str, float | None], dict[str, Float64Array]]]:
+        """N_w, S_w and so on of all words, by space, then by mechanism and epsilon."""
+        spaces: dict[str, dict[tuple[str, float | None], dict[str, Float64Array]]] = {}
+        keys = ("space", "mechanism", "epsilon", "measure")
+        for (space, mechanism, epsilon, measure), (values,) in grouped(self.words, keys):
+            if measure in DENIABILITY:
+                settings = spaces.setdefault(space, {})
+                settings.setdefault((mechanism, epsilon), {})[measure] = values
+        return spaces
+
+    def neighbour_distances(self) -> dict[str, dict[int, Float64Array]]:
+        """Distances of words to their neighbours, by space, then by the neighbour's rank."""
+        spaces: dict[str, dict[int, Float64Array]] = {}
+        for (space, measure), (values,) in grouped(self.words, ("space", "measure")):
+            if (distance := NeighbourDistance.read(measure)) is not None:
+                spaces.setdefault(space, {})[distance.rank] = values
+        return spaces
+
+    def relatives(
+        self,
+    ) -> dict[tuple[str, str], dict[RelativeKind, dict[str, dict[str, float]]]]:
+        """By space and plotted word, the measures of its relatives of each kind, by relative."""
+        plots: dict[tuple[str, str], dict[RelativeKind, dict[str, dict[str, float]]]] = {}
+        keys = ("space", "mechanism", "measure")
+        for (space, label, measure), (words, values) in grouped(
+            self.words, keys, ("word", "value")
+        ):
+            if (relatives := RelativesOf.read(label)) is not None:
+                kinds = plots.setdefault((space, relatives.word), {})
+                by_word = kinds.setdefault(relatives.kind, {})
+                for word, value in zip(words.tolist(), values.tolist(), strict=True):
+                    by_word.setdefault(word, {})[measure] = value
+        return plots
+
+    @property
+    def mechanisms(self) -> list[str]:
+        """All that the tables name, in order of appearance."""
+        tables = (self.queries, self.words, self.tasks)
+        names = [name for table in tables for name in table["mechanism"].unique().to_pylist()]
+        return [name for name in dict.fromkeys(names) if name and RelativesOf.read(name) is None]
+
 
 def curves(settings: Iterable[Setting]) -> dict[Setting, list[Setting]]:
     """Settings that differ in epsilon alone, the most private first, by what they share."""
-    found: dict[Setting, list[Setting]] = {}
+    by_curve: dict[Setting, list[Setting]] = {}
     for setting in settings:
-        found.setdefault(setting.curve, []).append(setting)
+        by_curve.setdefault(setting.curve, []).append(setting)
     return {
-        curve: sorted(points, key=lambda each: each.epsilon or 0.0)
-        for curve, points in found.items()
+        curve: sorted(points, key=lambda setting: setting.epsilon or 0.0)
+        for curve, points in by_curve.items()
     }
 
 
@@ -240,16 +272,10 @@ def grouped(
     together = table.group_by(list(keys), use_threads=False).aggregate(
         [(name, "list") for name in values]
     )
-    names = zip(*(together[key].to_pylist() for key in keys), strict=True)
     lists = zip(*(together[f"{name}_list"] for name in values), strict=True)
-    for key, arrays in zip(names, lists, strict=True):
-        yield key, tuple(each.values.to_numpy(zero_copy_only=False) for each in arrays)
+    for key, arrays in zip(_rows(together, keys), lists, strict=True):
+        yield key, tuple(array.values.to_numpy(zero_copy_only=False) for array in arrays)
 
 
-def _in_order(codes: IntArray) -> tuple[list[int], IntArray]:
-    """Distinct codes in order of appearance, and the place of each row's code among them."""
-    distinct, first, place = np.unique(codes, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return distinct[order].tolist(), rank[place]
+def _rows(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    return zip(*(table[column].to_pylist() for column in columns), strict=True)

@@ -2,7 +2,8 @@
 
 A cell is done when its file is there: ``variants/KEY.parquet`` of a draw, ``cells/KEY.parquet`` of
 all others. It is written under another name, is on disk when it gets its own, and comes after its
-run. Facts and seconds are in the file's schema, as JSON.
+run. Facts and seconds are in the file's schema, as JSON. An experiment goes on in its own folder,
+and never writes into another's.
 """
 
 from __future__ import annotations
@@ -10,31 +11,63 @@ from __future__ import annotations
 import io
 import json
 import os
+import platform
 import re
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sottovoce.errors import SottovoceError
+from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.evaluation.trec import Run, write_run
-from sottovoce.experiments.jobs import Baseline, Draw
-from sottovoce.experiments.naming import kind_of, parts_of
-from sottovoce.experiments.product import Product
-from sottovoce.experiments.tables import SCHEMAS, need_arrow
-from sottovoce.experiments.versions import versions
-from sottovoce.experiments.work import Cell
-from sottovoce.files import GROWING, locked, write_whole
+from sottovoce.experiments.grid import Baseline, Draw, Job, kind_of, parts_of
+from sottovoce.experiments.tables import (
+    FILES,
+    SCHEMAS,
+    need_arrow,
+    write_csv,
+    write_parquet,
+)
+from sottovoce.files import GROWING, beside, locked, move_file, settle_file, write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 VARIANTS, CELLS, RUNS = "variants", "cells", "runs"
 LOCK = ".lock"
+EXPERIMENT, MANIFEST = "experiment.toml", "manifest.json"
+BEGUN = {LOCK, VARIANTS, CELLS, RUNS}
+"""What a run that was killed at its very beginning leaves."""
 ABOUT = b"sottovoce"
 READABLE = 150
 """Characters of a run's name before its key."""
+PACKAGES = (
+    *("sottovoce", "numpy", "scipy", "pyarrow", "ir_measures", "ir_datasets", "onnxruntime"),
+    *("scikit-learn", "nltk", "torch", "wordllama"),
+)
+
+
+class Cell(NamedTuple):
+    """A job, and the hash of all that decides its result."""
+
+    job: Job
+    key: str
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """The result of a cell: rows of one of the tables, perhaps a TREC run, and facts."""
+
+    kind: str
+    """The table that the rows belong to: a key of ``SCHEMAS``."""
+    table: pa.Table
+    run: Run | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+    """What the manifest says of it: hashes and versions of what was used, what did not apply."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +93,8 @@ class Store:
 
     def file(self, cell: Cell) -> Path:
         """Where a cell's table is, once it is done."""
-        return self.folder / (VARIANTS if isinstance(cell.job, Draw) else CELLS) / _named(cell)
+        part = VARIANTS if isinstance(cell.job, Draw) else CELLS
+        return self.folder / part / f"{cell.key}.parquet"
 
     def is_done(self, cell: Cell) -> bool:
         """Whether the cell is there and whole; one that a full disk cut off is not."""
@@ -90,22 +124,58 @@ class Store:
         ):
             return file.read().replace_schema_metadata(None)
 
-    def keep(self, cell: Cell, product: Product, seconds: float) -> None:
+    def content(self, cell: Cell) -> bytes:
+        """The cell's file."""
+        with _readable():
+            return self.file(cell).read_bytes()
+
+    def keep(self, cell: Cell, result: CellResult, seconds: float) -> None:
         """Write a cell: first its run, then its table."""
-        if list(product.table.schema.names) != list(SCHEMAS[product.kind]):
+        if list(result.table.schema.names) != list(SCHEMAS[result.kind]):
             raise SottovoceError(f"a {kind_of(cell.job)} cell gave a table of another shape")
-        run = None if product.run is None else self._keep_run(cell, product.run)
         about = About(
-            *(product.kind, kind_of(cell.job), round(seconds, 3)),
-            *(product.facts, run, versions()),
+            kind=result.kind,
+            job=kind_of(cell.job),
+            seconds=round(seconds, 3),
+            facts=result.facts,
+            run=None if result.run is None else self._keep_run(cell, result.run),
+            versions=versions(),
         )
-        write_whole(self.file(cell), _packed(product.table, about))
+        with writing():
+            write_whole(self.file(cell), _packed(result.table, about))
 
     def _keep_run(self, cell: Cell, run: Run) -> str:
         name = run_name(cell)
         file = self.folder / RUNS / f"{name}.run"
         write_run(file, run, tag=name)
         return file.name
+
+    def assemble(self, cells: Iterable[Cell]) -> None:
+        """Write the tables of all cells, in this order: the same bytes however they were computed.
+
+        Old tables are replaced when the new ones are whole. The manifest goes first: tables without
+        one are no finished experiment.
+        """
+        by_table: dict[str, list[Cell]] = {kind: [] for kind in FILES}
+        for cell in cells:
+            by_table.get(self.about(cell).kind, []).append(cell)
+        growing: dict[Path, Path] = {}
+        with writing():
+            try:
+                for kind, its_cells in by_table.items():
+                    for ending, write in (("parquet", write_parquet), ("csv", write_csv)):
+                        file = self.folder / f"{FILES[kind]}.{ending}"
+                        growing[file] = beside(file)
+                        write(growing[file], kind, map(self.table, its_cells))
+                for file in growing.values():
+                    settle_file(file)
+            except BaseException:
+                for file in growing.values():
+                    file.unlink(missing_ok=True)
+                raise
+            (self.folder / MANIFEST).unlink(missing_ok=True)
+            for whole, file in growing.items():
+                move_file(file, whole)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -133,25 +203,75 @@ def run_name(cell: Cell) -> str:
     return f"{readable[:READABLE].lstrip('.')}.{cell.key[:8]}"
 
 
-def cannot_write(error: OSError) -> SottovoceError:
-    """What to do about a disk that does not take it."""
-    reason = os.strerror(error.errno) if error.errno else type(error).__name__
-    return SottovoceError(
-        f"the experiment's folder cannot be written ({reason}): make room, or choose another one"
-    )
+def holds_experiment(folder: Path) -> bool:
+    """Whether an experiment was begun in a folder."""
+    return (folder / EXPERIMENT).is_file()
 
 
-def _named(cell: Cell) -> str:
-    return f"{cell.key}.parquet"
+def check_folder(folder: Path, name: str) -> None:
+    """Refuse a folder that holds another experiment than the one of this name, or anything else."""
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise UsageError("--out names a file: give a folder, which is made if it is not there")
+    if holds_experiment(folder):
+        kept = _name_of(folder / EXPERIMENT)
+        if kept != name:
+            other = f"another experiment, '{kept}'" if kept else "an experiment without a name"
+            raise UsageError(
+                f"the folder holds {other}: choose another folder for '{name}', or give the file "
+                "that name to go on with it"
+            )
+    elif folder.is_dir() and any(_is_foreign(entry.name) for entry in folder.iterdir()):
+        raise UsageError(
+            "the folder holds files, but no experiment: choose an empty or a new one, nothing of "
+            "yours is overwritten"
+        )
+
+
+def _is_foreign(name: str) -> bool:
+    return name not in BEGUN and not (name.startswith(".") and name.endswith(GROWING))
+
+
+def _name_of(file: Path) -> str | None:
+    """The name in an experiment's file."""
+    try:
+        name = tomllib.loads(file.read_text("utf-8-sig")).get("name")
+    except (OSError, ValueError, RecursionError):
+        return None
+    return name.strip() if isinstance(name, str) else None
+
+
+@cache
+def versions() -> dict[str, str]:
+    """The versions of Python and of what computes; packages that are not here are left out."""
+    numbers = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            numbers[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return numbers
 
 
 def _packed(table: pa.Table, about: About) -> bytes:
     import pyarrow.parquet as pq
 
     data = io.BytesIO()
-    said = {ABOUT: json.dumps(vars(about), sort_keys=True).encode()}
-    pq.write_table(table.replace_schema_metadata(said), data, write_page_checksum=True)
+    described = {ABOUT: json.dumps(vars(about), sort_keys=True).encode()}
+    pq.write_table(table.replace_schema_metadata(described), data, write_page_checksum=True)
     return data.getvalue()
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Say what to do about a disk that does not take it."""
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else type(error).__name__
+        raise SottovoceError(
+            f"the experiment's folder cannot be written ({reason}): make room, or choose another "
+            "one"
+        ) from None
 
 
 @contextmanager

@@ -10,17 +10,14 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from sottovoce.encoders import load_encoder
-from sottovoce.experiments.report.spread import estimates
-from sottovoce.experiments.report.strongest import measures_like
-from sottovoce.experiments.results import Results, Setting
+from sottovoce.experiments.estimates import estimates
+from sottovoce.experiments.measures import MAIN_MEASURE, POOL, Measure, MeasureKind
+from sottovoce.experiments.results import Place, Results, Setting
 from sottovoce.experiments.tables import NO_PRIVACY, PRIVATE, SAME_DEPTH
 from sottovoce.files import locked, write_whole
 from sottovoce.paths import experiments_folder
 
-UTILITY = "nDCG@10"
 PLACE = ("fingerprint", "engine", "reranker", "depth")
 """What must be equal for figures to be of the same search."""
 LETTERS = 16
@@ -29,15 +26,9 @@ LETTERS = 16
 Estimates = dict[Setting, dict[str, Any]]
 
 
-def summarise(results: Results) -> list[dict[str, Any]]:
+def summarize(results: Results) -> list[dict[str, Any]]:
     """One summary for each collection, engine and re-ranker that was searched."""
-    found = []
-    for collection in results.distinct("collection", system=NO_PRIVACY):
-        for engine in results.distinct("engine", collection=collection, system=NO_PRIVACY):
-            where = {"collection": collection, "engine": engine}
-            for reranker in results.distinct("reranker", **where, system=NO_PRIVACY):
-                found.append(_summary(results, **where, reranker=reranker))
-    return found
+    return [_summary(results, place) for place in results.places]
 
 
 def remember(summaries: Iterable[dict[str, Any]]) -> None:
@@ -48,8 +39,8 @@ def remember(summaries: Iterable[dict[str, Any]]) -> None:
         fingerprint = summary["fingerprint"]
         file = folder / f"{fingerprint[:LETTERS]}.json"
         with locked(folder / ".lock", wait=True):
-            others = [each for each in _kept(fingerprint) if _place(each) != _place(summary)]
-            write_whole(file, json.dumps([*others, summary], indent=1).encode(), 0o600)
+            of_others = [kept for kept in _kept(fingerprint) if _place(kept) != _place(summary)]
+            write_whole(file, json.dumps([*of_others, summary], indent=1).encode(), 0o600)
 
 
 def last_summary(fingerprint: str, engine: str, reranker: str, depth: int) -> dict[str, Any] | None:
@@ -59,50 +50,53 @@ def last_summary(fingerprint: str, engine: str, reranker: str, depth: int) -> di
 
 def among(summaries: Iterable[dict[str, Any]], *place: str | int) -> dict[str, Any] | None:
     """The summary with these values of :data:`PLACE`."""
-    return next((each for each in summaries if _place(each) == place), None)
+    return next((summary for summary in summaries if _place(summary) == place), None)
 
 
 def _kept(fingerprint: str) -> list[dict[str, Any]]:
     try:
         data = (experiments_folder() / f"{fingerprint[:LETTERS]}.json").read_bytes()
-        found: list[dict[str, Any]] = json.loads(data)
+        summaries: list[dict[str, Any]] = json.loads(data)
     except (OSError, ValueError):
         return []
     # Those of earlier versions lack the log's hash, and are not used.
-    return [each for each in found if each["fingerprint"] == fingerprint and "log_sha256" in each]
+    return [
+        summary
+        for summary in summaries
+        if summary["fingerprint"] == fingerprint and "log_sha256" in summary
+    ]
 
 
 def _place(summary: dict[str, Any]) -> tuple[str | int, ...]:
     return tuple(summary[name] for name in PLACE)
 
 
-def _summary(results: Results, *, collection: str, engine: str, reranker: str) -> dict[str, Any]:
-    where = {"collection": collection, "engine": engine, "reranker": reranker}
+def _summary(results: Results, place: Place) -> dict[str, Any]:
     manifest = results.manifest
     log: dict[str, Any] = next(iter(manifest["facts"].get("log", ())), {})
     least = next(iter(manifest["experiment"]["utility"]["thresholds"]), None)
-    recall = f"pooled recall(rel={least})"
+    recall = Measure("pooled recall", str(least))
     columns = {
-        UTILITY: _estimates(results, UTILITY, system=PRIVATE, **where),
-        "same_depth": _estimates(results, UTILITY, system=SAME_DEPTH, **where),
-        "recall": _estimates(results, recall, system=PRIVATE, **where),
-        "lazy": _strongest(results, collection, "lazy["),
-        "words": _strongest(results, collection, "words["),
+        MAIN_MEASURE.label: _estimates(results, MAIN_MEASURE, place, PRIVATE),
+        "same_depth": _estimates(results, MAIN_MEASURE, place, SAME_DEPTH),
+        "recall": _estimates(results, recall, place, PRIVATE),
+        "lazy": _strongest(results, place.collection, "lazy"),
+        "words": _strongest(results, place.collection, "words"),
     }
-    settings = results.grid("pool", system=PRIVATE, **where).settings
+    baseline = {MAIN_MEASURE.label: MAIN_MEASURE, "recall": recall}
     return {
-        "collection": collection,
-        "engine": _named(engine),
-        "reranker": _named(reranker),
+        "collection": place.collection,
+        "engine": _named(place.engine),
+        "reranker": _named(place.reranker),
         "depth": manifest["experiment"]["searching"]["depth"],
-        "fingerprint": _fingerprint(manifest, collection),
+        "fingerprint": _fingerprint(manifest, place.collection),
         "made": manifest["finished"],
-        "queries": len(results.grid("pool", system=NO_PRIVACY, **where).queries),
+        "queries": len(results.grid(POOL, place, NO_PRIVACY).queries),
         "log": log.get("queries"),
         "log_sha256": log.get("sha256"),
         "baseline": {
-            name: _only(_estimates(results, measure, system=NO_PRIVACY, **where))
-            for name, measure in ((UTILITY, UTILITY), ("recall", recall))
+            name: _only(_estimates(results, measure, place, NO_PRIVACY))
+            for name, measure in baseline.items()
         },
         "settings": [
             {
@@ -110,45 +104,38 @@ def _summary(results: Results, *, collection: str, engine: str, reranker: str) -
                 **_made_by(manifest["experiment"], setting),
                 **{name: column.get(setting) for name, column in columns.items()},
             }
-            for setting in settings
+            for setting in results.grid(POOL, place, PRIVATE).settings
         ],
     }
 
 
 def _fingerprint(manifest: dict[str, Any], collection: str) -> str:
     """The hash of the documents, as engines give it."""
-    found = {each["name"]: each["documents"] for each in manifest["facts"]["collection"]}
-    return str(found[collection])
+    by_name = {facts["name"]: facts["documents"] for facts in manifest["facts"]["collection"]}
+    return str(by_name[collection])
 
 
-def _estimates(results: Results, measure: str, **where: str) -> Estimates:
-    grid = results.grid(measure, **where)
-    queries = dict(zip(grid.settings, (~np.isnan(grid.values)).sum(axis=1).tolist(), strict=True))
+def _estimates(results: Results, measure: Measure, place: Place, system: str) -> Estimates:
+    grid = results.grid(measure, place, system)
+    queries = dict(zip(grid.settings, grid.counts, strict=True))
     return {
-        setting: {
-            "value": number.value,
-            "low": number.interval[0],
-            "high": number.interval[1],
-            "queries": queries[setting],
-        }
-        for setting, number in estimates(grid, measure).items()
-        if number.interval is not None
+        setting: {"value": value, "low": low, "high": high, "queries": queries[setting]}
+        for setting, (value, (low, high)) in estimates(grid, measure).items()
     }
 
 
-def _strongest(results: Results, collection: str, start: str) -> Estimates:
+def _strongest(results: Results, collection: str, kind: MeasureKind) -> Estimates:
     """The encoder or attack with the greatest mean, which is named."""
-    found: Estimates = {}
-    for measure in measures_like(results, collection, start):
-        by = measure.removeprefix(start).removesuffix("]")
-        for setting, number in _estimates(results, measure, collection=collection).items():
-            if setting not in found or number["value"] > found[setting]["value"]:
-                found[setting] = {**number, "by": by}
-    return found
+    by_setting: Estimates = {}
+    for measure in results.measures(Place(collection), kind):
+        for setting, number in _estimates(results, measure, Place(collection), PRIVATE).items():
+            if setting not in by_setting or number["value"] > by_setting[setting]["value"]:
+                by_setting[setting] = {**number, "by": measure.detail}
+    return by_setting
 
 
-def _only(found: Estimates) -> float | None:
-    return next((number["value"] for number in found.values()), None)
+def _only(by_setting: Estimates) -> float | None:
+    return next((number["value"] for number in by_setting.values()), None)
 
 
 def _named(spec: str) -> str:

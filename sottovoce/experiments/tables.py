@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sottovoce.errors import need
@@ -29,10 +32,8 @@ QUERIES = {
     "value": "float64",
 }
 """``results``. Privacy has no engine and no re-ranker (empty strings). ``no privacy`` has an empty
-mechanism and release, n and seed 0, epsilon null. Measures: those of ir_measures by name, ``pooled
-recall(rel=1)``, ``pool``; ``jaccard``, ``bleu``, ``meteor``, ``semantic``; ``lazy[light]``,
-``active[light]``, ``motivated[light]`` (query inference, by encoder); ``words[mode]`` and
-``query[mode]`` (the share of the words recovered, and whether all were, by attack)."""
+mechanism and release, n and seed 0, epsilon null. Measures are labels of
+:class:`sottovoce.experiments.measures.Measure`."""
 
 WORDS = {
     "space": "string",
@@ -68,16 +69,60 @@ SCHEMAS = {"queries": QUERIES, "words": WORDS, "tasks": TASKS, "variants": VARIA
 FILES = {"queries": "results", "words": "words", "tasks": "tasks"}
 """The name of each table's files, .parquet and .csv."""
 
+CURVES = {
+    **{name: QUERIES[name] for name in ("collection", "engine", "reranker", "mechanism")},
+    **{name: QUERIES[name] for name in ("release", "n")},
+    "utility": "string",
+}
+"""``quipu``: no file, a row a curve over epsilon."""
+COLUMNS = {"queries": QUERIES, "words": WORDS, "tasks": TASKS, "quipu": CURVES}
+"""What the rows of a table can be selected by."""
+
+ROWS_AT_A_TIME = 1 << 17
+"""Rows of a row group, at least; they are all that is in memory."""
+
 
 def make_table(kind: str, rows: Iterable[Sequence[Any]]) -> pa.Table:
     """A table of rows in the order of the schema's columns."""
     arrow = need_arrow()
     schema = arrow.schema([(name, getattr(arrow, of)()) for name, of in SCHEMAS[kind].items()])
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays = [arrow.array(each, of.type) for each, of in zip(columns, schema, strict=True)]
+    arrays = [arrow.array(values, of.type) for values, of in zip(columns, schema, strict=True)]
     return arrow.Table.from_arrays(arrays, schema=schema)
 
 
 def need_arrow() -> Any:
     """Pyarrow, or what to do about it."""
     return need("pyarrow", "experiments", "experiments need an extra")
+
+
+def write_parquet(file: Path, kind: str, parts: Iterable[pa.Table]) -> None:
+    """Write one table out of its parts, a group of rows at a time."""
+    import pyarrow.parquet as pq
+
+    groups = _groups(kind, parts)
+    first = next(groups)
+    with pq.ParquetWriter(file, first.schema) as out:
+        for group in chain([first], groups):
+            out.write_table(group)
+
+
+def write_csv(file: Path, kind: str, parts: Iterable[pa.Table]) -> None:
+    """The same; numbers as Python prints them: read again, they are the same."""
+    with file.open("w", encoding="utf-8", newline="") as lines:
+        out = csv.writer(lines, lineterminator="\n")
+        out.writerow(SCHEMAS[kind])
+        for group in _groups(kind, parts):
+            out.writerows(zip(*(column.to_pylist() for column in group.columns), strict=True))
+
+
+def _groups(kind: str, parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Tables put together to groups of many rows; one without rows where there is none."""
+    arrow = need_arrow()
+    waiting = [make_table(kind, [])]
+    for part in parts:
+        waiting.append(part)
+        if sum(table.num_rows for table in waiting) >= ROWS_AT_A_TIME:
+            yield arrow.concat_tables(waiting).combine_chunks()
+            waiting = waiting[:1]
+    yield arrow.concat_tables(waiting).combine_chunks()

@@ -33,12 +33,15 @@ class ResourceKind(ABC):
     settings
         The settings that choose one, with their defaults. On the command line ``output_vocabulary``
         is ``--output-vocabulary``.
+    required
+        Settings that have no default, each with what mechanisms do with it, for messages.
     cheap
         Whether loading takes no noticeable time, so that settings can be checked by doing it.
     """
 
     name: ClassVar[str]
     settings: ClassVar[Settings]
+    required: ClassVar[Mapping[str, str]] = {}
     cheap: ClassVar[bool] = False
 
     @abstractmethod
@@ -47,6 +50,10 @@ class ResourceKind(ABC):
 
         Says what to do where nothing was chosen and there is no default.
         """
+
+    def open(self, settings: Settings) -> Any:
+        """The same; what only its use needs may be left until then."""
+        return self.load(settings, None)
 
     @abstractmethod
     def stand_in(self, settings: Settings) -> Any:
@@ -128,7 +135,7 @@ def build(
 
 def settings_of(kind: type[Mechanism]) -> set[str]:
     """The names of the settings that choose what this kind of mechanism works on."""
-    return {name for resource in kind.resources() for name in _kind(resource).settings}
+    return {name for resource in kind.resources() for name in resource_kind(resource).settings}
 
 
 def refuse_unused(kind: type[Mechanism], settings: Settings) -> None:
@@ -143,14 +150,14 @@ def refuse_unused(kind: type[Mechanism], settings: Settings) -> None:
 
 def load_resource(name: str, settings: Settings, progress: Progress | None = None) -> Any:
     """The resource of this kind that the settings choose."""
-    kind = _kind(name)
+    kind = resource_kind(name)
     return kind.load(kind.complete(settings), progress)
 
 
 def stand_ins(kind: type[Mechanism], settings: Settings | None = None) -> dict[str, Any]:
     """What a mechanism can be built with in order to be described; nothing is read."""
     return {
-        name: _kind(name).stand_in(_kind(name).complete(settings or {}))
+        name: resource_kind(name).stand_in(resource_kind(name).complete(settings or {}))
         for name in kind.resources()
     }
 
@@ -160,7 +167,8 @@ def option_name(setting: str) -> str:
     return f"--{setting.replace('_', '-')}"
 
 
-def _kind(name: str) -> ResourceKind:
+def resource_kind(name: str) -> ResourceKind:
+    """The kind of the resource that mechanisms have in a field of this name."""
     if name not in RESOURCE_KINDS:
         raise UsageError(
             f"nobody says how to load a '{name}': register_resource in the mechanism's file"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sottovoce.errors import UsageError
@@ -83,6 +84,7 @@ class CorpusKind(ResourceKind):
 
     name: ClassVar[str] = "engine"
     settings: ClassVar[Settings] = {"corpus": None}
+    required: ClassVar[Mapping[str, str]] = {"corpus": "it reads its words off a corpus of yours"}
 
     def load(self, settings: Settings, progress: Progress | None) -> BM25:
         """BM25 over the documents of a file or folder."""
@@ -114,6 +116,7 @@ class PoolKind(ResourceKind):
 
     name: ClassVar[str] = "pool"
     settings: ClassVar[Settings] = {"pool": None, "encoder": "auto"}
+    required: ClassVar[Mapping[str, str]] = {"pool": "it releases strings of a public pool"}
 
     def load(self, settings: Settings, progress: Progress | None) -> Pool:
         """The pool in a source, its vectors computed once."""
@@ -126,10 +129,18 @@ class PoolKind(ResourceKind):
             )
         return load_pool(settings["pool"], settings["encoder"], progress)
 
+    def open(self, settings: Settings) -> Pool:
+        """Vectors are computed when they are first needed."""
+        from sottovoce.pools import read_pool
+
+        return read_pool(settings["pool"], settings["encoder"])
+
     def stand_in(self, settings: Settings) -> Pool:
         """One string; the encoder is the real one, since its dimension enters the guarantee."""
-        from sottovoce.pools import Pool
+        from sottovoce.pools import Pool, check_source
 
+        if settings["pool"] is not None:
+            check_source(settings["pool"])
         return Pool(["stand-in"], settings["encoder"], name="stand-in")
 
     def facts(self, resource: Pool) -> Facts:

@@ -48,31 +48,32 @@ def check(
     from sottovoce.errors import SottovoceError, UsageError
     from sottovoce.experiments.check import VERDICTS
     from sottovoce.experiments.check import check as compare
-    from sottovoce.experiments.expectations import expectations_of
     from sottovoce.experiments.results import Results
+    from sottovoce.experiments.schema.expectations import expectations_of
+    from sottovoce.experiments.store import EXPERIMENT
 
     results = Results(folder)
-    expected, orders = expectations_of(against or folder / "experiment.toml")
-    found = compare(results, expected, orders)
-    if not found:
+    expected, orders = expectations_of(against or folder / EXPERIMENT)
+    checks = compare(results, expected, orders)
+    if not checks:
         raise UsageError(
             "the experiment expects nothing: write [[expected]] or [[expected_order]] into its "
             "file, or name another one with --against"
         )
-    counts = Counter(each.verdict for each in found)
+    counts = Counter(checked.verdict for checked in checks)
     if as_json:
         verdicts = {verdict: counts[verdict] for verdict in VERDICTS}
-        checks = [each.to_dict() for each in found]
-        typer.echo(json.dumps({"verdicts": verdicts, "checks": checks}, indent=2))
+        listed = [checked.to_dict() for checked in checks]
+        typer.echo(json.dumps({"verdicts": verdicts, "checks": listed}, indent=2))
     else:
-        _print(found, counts)
-    if counts["NOT MEASURED"] == len(found):
+        _print(checks, counts)
+    if counts["NOT MEASURED"] == len(checks):
         raise SottovoceError("nothing of what is expected was measured")
     if counts["FAIL"]:
         raise typer.Exit(1)
 
 
-def _print(found: list[Checked], counts: Counter[Verdict]) -> None:
+def _print(checks: list[Checked], counts: Counter[Verdict]) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -87,16 +88,16 @@ def _print(found: list[Checked], counts: Counter[Verdict]) -> None:
             justify="right" if column in ("expected", "ours", "difference") else "left",
         )
     source = ""
-    for each in found:
-        if each.source != source:
-            source = each.source
+    for checked in checks:
+        if checked.source != source:
+            source = checked.source
             table.add_row(f"[dim]{escape(source)}[/dim]")
         table.add_row(
-            escape(each.name),
-            escape(each.expected),
-            escape(each.ours),
-            "" if each.difference is None else f"{each.difference:+.3f}",
-            f"[{STYLES[each.verdict]}]{each.verdict}[/]",
+            escape(checked.name),
+            escape(checked.expected),
+            escape(checked.ours),
+            "" if checked.difference is None else f"{checked.difference:+.3f}",
+            f"[{STYLES[checked.verdict]}]{checked.verdict}[/]",
         )
     console = Console(highlight=False)
     console.print(table)

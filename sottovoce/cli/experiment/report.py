@@ -37,23 +37,22 @@ def report(
 
       sottovoce experiment report out --no-figures --json
     """
-    from sottovoce.experiments.report.headline import headline
-    from sottovoce.experiments.report.places import places
+    from sottovoce.experiments.report.risk_tables import best_trades
     from sottovoce.experiments.report.write import FIGURES, TABLES, write_report
     from sottovoce.experiments.results import Results
 
     with progress_bar("figures") as progress:
         page = write_report(folder, progress, figures=not no_figures)
-    tables = sorted(each.stem for each in (page.parent / TABLES).glob("*.csv"))
-    figures = sorted(each.stem for each in (page.parent / FIGURES).glob("*.svg"))
+    tables = sorted(file.stem for file in (page.parent / TABLES).glob("*.csv"))
+    figures = sorted(file.stem for file in (page.parent / FIGURES).glob("*.svg"))
     if as_json:
         typer.echo(
             json.dumps({"report": str(page), "tables": tables, "figures": figures}, indent=2)
         )
     else:
         results = Results(folder)
-        for place in places(results):
-            if (trades := headline(results, place)) is not None:
+        for place in results.places:
+            if (trades := best_trades(results, place)) is not None:
                 _print(trades)
         typer.echo(f"{len(tables)} tables, {len(figures)} figures: {page}")
     if open_it:
@@ -77,6 +76,6 @@ def _print(table: Table) -> None:
     for row in table.rows:
         drawn.add_row(*(escape(to_text(cell)) for cell in row))
     console.print(drawn)
-    for said in (table.caption, *table.notes):
-        console.print(said, style="dim", markup=False)
+    for text in (table.caption, *table.notes):
+        console.print(text, style="dim", markup=False)
     console.print()

@@ -13,10 +13,11 @@ from sottovoce.cli.output import progress_bar
 from sottovoce.errors import UsageError
 
 if TYPE_CHECKING:
-    from sottovoce.experiments.running import Outcome
-    from sottovoce.experiments.sizes import Size
+    from sottovoce.experiments.grid import Size
+    from sottovoce.experiments.run import Outcome
 
 COLUMNS = ("draw", "search", "privacy", "words", "tasks", "done", "variants", "queries")
+"""Numbers of a plan, in the order in which they are shown."""
 HEADINGS = {"queries": "sent"}
 
 
@@ -57,15 +58,16 @@ def run(
 
       sottovoce experiment run replication/001-quipu.toml --out quipu --data ~/data
     """
-    from sottovoce.experiments.folders import check_folder
-    from sottovoce.experiments.reading import read_experiment
-    from sottovoce.experiments.sizes import size_of
+    from sottovoce.experiments.grid import size_of
+    from sottovoce.experiments.run import finished_jobs, run_experiment
+    from sottovoce.experiments.schema.reading import read_experiment
+    from sottovoce.experiments.store import check_folder
 
     experiment = read_experiment(file, data)
     if out is not None:
-        check_folder(out, experiment)
+        check_folder(out, experiment.name)
     if dry_run:
-        size = size_of(experiment, out)
+        size = size_of(experiment, finished_jobs(experiment, out) if out is not None else ())
         if as_json:
             _print_json(size.to_dict())
         else:
@@ -73,8 +75,6 @@ def run(
         return
     if out is None:
         raise UsageError("say where the results go, as in --out results; or try --dry-run first")
-    from sottovoce.experiments.running import run_experiment
-
     try:
         with progress_bar("cells", slow=True) as progress:
             outcome = run_experiment(
@@ -95,8 +95,8 @@ def run(
         _show(outcome, out)
 
 
-def _print_json(said: dict[str, Any]) -> None:
-    typer.echo(json.dumps(said, ensure_ascii=False, indent=2))
+def _print_json(content: dict[str, Any]) -> None:
+    typer.echo(json.dumps(content, ensure_ascii=False, indent=2))
 
 
 def _show_size(size: Size) -> None:
@@ -111,14 +111,13 @@ def _show_size(size: Size) -> None:
     for column in shown:
         table.add_column(HEADINGS.get(column, column), justify="right", no_wrap=True)
     above = None
-    for line in size.lines:
-        counts = [getattr(line, column) for column in shown]
+    for (on, mechanism), counts in size.lines.items():
         table.add_row(
-            "" if line.on == above else escape(line.on),
-            escape(line.mechanism) or "[dim]none[/dim]",
-            *(f"{count:,}" if count else "" for count in counts),
+            "" if on == above else escape(on),
+            escape(mechanism) or "[dim]none[/dim]",
+            *(f"{counts[column]:,}" if counts[column] else "" for column in shown),
         )
-        above = line.on
+        above = on
     table.add_row("in all", "", *(f"{size.total(column):,}" for column in shown), style="bold")
     typer.echo(f"{size.name}: {size.total('cells'):,} cells\n")
     Console(highlight=False).print(table)

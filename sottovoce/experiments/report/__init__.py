@@ -1,1 +1,1 @@
-"""The report on a finished experiment: tables, figures, one page."""
+"""The report of a finished experiment: tables, figures, one page."""

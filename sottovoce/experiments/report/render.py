@@ -1,17 +1,15 @@
-"""Tables as HTML, CSV and LaTeX; cells for a terminal."""
+"""Tables as CSV and LaTeX; cells for a terminal. HTML is made in ``page``."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
-from html import escape
 
 from sottovoce.experiments.report.table import Cell, Number, Table, shown
 
 LATEX = {
     "\\": r"\textbackslash{}",
-    **{each: f"\\{each}" for each in "&%$#_{}"},
+    **{character: f"\\{character}" for character in "&%$#_{}"},
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
@@ -31,60 +29,12 @@ LATEX = {
 """Characters that LaTeX takes for something else, or that its fonts may lack."""
 
 
-def to_html(table: Table, anchor: str) -> str:
-    """A block: caption, a table that scrolls, notes; folded where it is long."""
-    numeric = table.numeric
-    leading = next((place for place, number in enumerate(numeric) if number), 1)
-    head = "".join(
-        f'<th scope="col"{_aligned(number)}>{escape(name)}</th>'
-        for name, number in zip(table.columns, numeric, strict=True)
-    )
-    body = "".join(
-        "<tr>" + "".join(_cells_html(row, numeric, max(leading, 1))) + "</tr>\n"
-        for row in table.rows
-    )
-    title = escape(table.title)
-    notes = "".join(f"<p class=note>{escape(note)}</p>" for note in table.notes)
-    inner = (
-        f"<figcaption><strong>{title}</strong> {escape(table.caption)}</figcaption>\n"
-        f'<div class=scroll role=region tabindex=0 aria-label="{title}">'
-        f"<table><caption class=unseen>{title}</caption>\n<thead><tr>{head}</tr></thead>\n"
-        f"<tbody>{body}</tbody></table></div>{notes}"
-    )
-    if table.folded:
-        said = f"{title} ({len(table.rows):,} rows)"
-        inner = f"<details><summary>{said}</summary>{inner}</details>"
-    return f"<figure id={anchor}>{inner}</figure>\n"
-
-
-def _cells_html(row: tuple[Cell, ...], numeric: list[bool], leading: int) -> Iterator[str]:
-    for place, (cell, number) in enumerate(zip(row, numeric, strict=True)):
-        if place < leading:
-            yield f'<th scope="row">{_html(cell)}</th>'
-        else:
-            yield f"<td{_aligned(number)}>{_html(cell)}</td>"
-
-
-def _aligned(number: bool) -> str:
-    return " class=number" if number else ""
-
-
-def _html(cell: Cell) -> str:
-    if cell is None:
-        return "–"
-    if not isinstance(cell, Number):
-        return escape(_plain(cell))
-    value = f"<b>{shown(cell.value)}</b>" if cell.best else shown(cell.value)
-    small = "".join(f"<small>{escape(each)}</small>" for each in (_ends(cell), cell.by) if each)
-    return value + (f"<sup>{escape(cell.marks)}</sup>" if cell.marks else "") + small
-
-
 def to_csv(table: Table) -> str:
     """All digits; intervals, marks and what a number comes from in columns of their own."""
-    numbers = [[row[place] for row in table.rows] for place in range(len(table.columns))]
     header: list[str] = []
     columns: list[list[str]] = []
-    for name, cells in zip(table.columns, numbers, strict=True):
+    for number, name in enumerate(table.columns):
+        cells = [row[number] for row in table.rows]
         header.append(name)
         columns.append([_exact(cell) for cell in cells])
         for part in ("low", "high", "marks", "by"):
@@ -120,10 +70,10 @@ def to_latex(table: Table) -> str:
     shape = "".join("r" if number else "l" for number in table.numeric)
     head = " & ".join(latex_escape(name) for name in table.columns)
     rows = "".join(" & ".join(_latex(cell) for cell in row) + r" \\" + "\n" for row in table.rows)
-    said = latex_escape(" ".join((f"{table.title}.", table.caption, *table.notes)).strip())
+    caption = latex_escape(" ".join((f"{table.title}.", table.caption, *table.notes)).strip())
     return (
         "\\begin{table}\n\\centering\n"
-        f"\\caption{{{said}}}\n\\label{{tab:{table.name}}}\n"
+        f"\\caption{{{caption}}}\n\\label{{tab:{table.name}}}\n"
         f"\\begin{{tabular}}{{{shape}}}\n\\toprule\n{head} \\\\\n\\midrule\n{rows}\\bottomrule\n"
         "\\end{tabular}\n\\end{table}\n"
     )
@@ -131,18 +81,18 @@ def to_latex(table: Table) -> str:
 
 def latex_escape(text: str) -> str:
     """The text as LaTeX prints it."""
-    return "".join(LATEX.get(each, each) for each in text)
+    return "".join(LATEX.get(character, character) for character in text)
 
 
 def _latex(cell: Cell) -> str:
     if cell is None:
         return "--"
     if not isinstance(cell, Number):
-        return latex_escape(_plain(cell))
+        return latex_escape(to_text(cell))
     value = latex_escape(shown(cell.value))
     value = f"\\textbf{{{value}}}" if cell.best else value
     small = "".join(
-        f" {{\\scriptsize {latex_escape(each)}}}" for each in (_ends(cell), cell.by) if each
+        f" {{\\scriptsize {latex_escape(part)}}}" for part in (interval(cell), cell.by) if part
     )
     return value + latex_escape(cell.marks) + small
 
@@ -152,15 +102,11 @@ def to_text(cell: Cell) -> str:
     if cell is None:
         return "–"
     if not isinstance(cell, Number):
-        return _plain(cell)
-    return " ".join(each for each in (shown(cell.value), _ends(cell), cell.by) if each)
+        return f"{cell:,}" if isinstance(cell, int) else cell
+    return " ".join(part for part in (shown(cell.value), interval(cell), cell.by) if part)
 
 
-def _ends(cell: Number) -> str:
-    return (
-        "" if cell.interval is None else f"[{shown(cell.interval[0])}, {shown(cell.interval[1])}]"
-    )
-
-
-def _plain(cell: str | int) -> str:
-    return f"{cell:,}" if isinstance(cell, int) else cell
+def interval(cell: Number) -> str:
+    """The ends of the interval of a number, if it has one."""
+    ends = cell.interval
+    return "" if ends is None else f"[{shown(ends[0])}, {shown(ends[1])}]"

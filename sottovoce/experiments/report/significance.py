@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TypeAlias
 
 import numpy as np
 
-from sottovoce.experiments.report.places import Place
-from sottovoce.experiments.results import Grid, Results, Setting
+from sottovoce.experiments.measures import Measure
+from sottovoce.experiments.results import Grid, Place, Results, Setting
 from sottovoce.experiments.tables import NO_PRIVACY
 from sottovoce.statistics import ALPHA, holm, paired_effect, randomization_test
 
@@ -50,26 +50,22 @@ class Comparisons:
 
     def distinguishable(self, one: Setting, other: Setting) -> bool:
         """Whether two settings differ significantly; if they were not compared they may."""
-        found = self.between.get((one, other)) or self.between.get((other, one))
-        return found is None or found.significant
+        test = self.between.get((one, other)) or self.between.get((other, one))
+        return test is None or test.significant
 
 
-Compare: TypeAlias = Callable[[str, Place], Comparisons]
+Compare: TypeAlias = Callable[[Measure, Place], Comparisons]
 """What :func:`compare` gives for a measure and a place."""
 
 
 def comparing(results: Results) -> Compare:
     """Compare, and never the same twice."""
-    return cache(lambda measure, place: compare(results, measure, **place._asdict()))
+    return cache(partial(compare, results))
 
 
-def compare(
-    results: Results, measure: str, *, collection: str, engine: str, reranker: str
-) -> Comparisons:
+def compare(results: Results, measure: Measure | str, place: Place) -> Comparisons:
     """Test a measure against no privacy, and between the settings that share an epsilon."""
-    where = {"collection": collection, "engine": engine, "reranker": reranker}
-    grid = results.grid(measure, **where)
-    itself = results.grid(measure, **where, system=NO_PRIVACY)
+    grid, itself = results.grid(measure, place), results.grid(measure, place, NO_PRIVACY)
     alone = [(setting, None) for setting in grid.settings] if itself.settings else []
     pairs = [
         (one, other)
@@ -78,8 +74,8 @@ def compare(
         if one.epsilon == other.epsilon
     ]
     return Comparisons(
-        {each.one: each for each in _family(grid, itself, alone)},
-        {(each.one, each.other): each for each in _family(grid, itself, pairs) if each.other},
+        {test.one: test for test in _family(grid, itself, alone)},
+        {(test.one, test.other): test for test in _family(grid, itself, pairs) if test.other},
     )
 
 

@@ -1,4 +1,4 @@
-"""Pooled recall and what re-ranking makes of it, by epsilon: the shape of WBB Tables 2 and 3."""
+"""What is still found, which differences are more than chance, and how alike the texts are."""
 
 from __future__ import annotations
 
@@ -6,31 +6,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from sottovoce.experiments.report.naming import RowNames, last_part, slug
-from sottovoce.experiments.report.places import (
-    POOL,
-    Place,
-    counts_pool,
-    measures,
-    places,
-    sized,
-)
-from sottovoce.experiments.report.significance import Compare, Comparisons
-from sottovoce.experiments.report.spread import BOOTSTRAP_SAID, estimates
+from sottovoce.experiments.measures import POOL, Measure
+from sottovoce.experiments.naming import counted, last_part, slug
+from sottovoce.experiments.report.significance import Compare, Comparison, Comparisons
 from sottovoce.experiments.report.table import (
     ABOVE,
     AS_BEST,
     BELOW,
+    MEAN_INTERVALS,
     Cell,
     Number,
+    Row,
+    RowNames,
     Table,
-    by_epsilon,
+    numbers,
+    place_name,
+    shown_epsilon,
+    shown_p,
+    sized,
     with_best,
 )
-from sottovoce.experiments.results import Grid, Results, Setting, curves
+from sottovoce.experiments.results import Grid, Place, Results, Setting, curves
 from sottovoce.experiments.tables import NO_PRIVACY, SAME_DEPTH
-
-Rows = list[tuple[tuple[str, ...], dict[float | None, Cell]]]
+from sottovoce.statistics import ALPHA, EXACT_PAIRS, PERMUTATIONS, permutations_for
 
 MARKS = (
     "Bold: the best at that epsilon with that engine. "
@@ -42,82 +40,246 @@ DEEPER = (
     "its pool, or all that the engine finds for it: what is gained over “no privacy” by depth "
     "alone."
 )
+MOST_ROWS = 30
+"""Tables with more rows are folded."""
+EFFECT = "d is the mean difference in standard deviations of the differences over queries."
+PAIRS = "every two rows of mechanism, release and n at the same epsilon"
+SIMILARITIES = {
+    "jaccard": "Words in common over all words, as sets (Jaccard)",
+    "semantic": "Cosine of the sentence vectors of variant and original",
+    "bleu": "BLEU of variant and original",
+    "meteor": "METEOR of variant and original",
+}
+
+
+# Pooled recall and what re-ranking makes of it, by epsilon: the shape of WBB Tables 2 and 3
 
 
 def utility_tables(results: Results, collection: str, compared: Compare) -> Iterator[Table]:
     """A table for each measure and re-ranker, with all engines; the pool's only once."""
-    here = [each for each in places(results) if each.collection == collection]
-    for reranker in dict.fromkeys(each.reranker for each in here):
-        chosen = [each for each in here if each.reranker == reranker]
-        found = dict.fromkeys(name for place in chosen for name in measures(results, place))
-        for measure in sorted(found, key=lambda each: (each == POOL, not counts_pool(each))):
-            if not counts_pool(measure) or reranker == here[0].reranker:
-                yield _table(results, measure, chosen, compared)
+    of_collection = [place for place in results.places if place.collection == collection]
+    for reranker in dict.fromkeys(place.reranker for place in of_collection):
+        places = [place for place in of_collection if place.reranker == reranker]
+        measures = dict.fromkeys(name for place in places for name in results.measures(place))
+        for measure in sorted(measures, key=_pool_last):
+            if not measure.counts_pool or reranker == of_collection[0].reranker:
+                yield _measure_table(results, measure, places, compared)
 
 
-def _table(results: Results, measure: str, chosen: Sequence[Place], compared: Compare) -> Table:
+def _pool_last(measure: Measure) -> tuple[bool, bool]:
+    """Pooled recall first, the size of the pool last."""
+    return measure == POOL, not measure.counts_pool
+
+
+def _measure_table(
+    results: Results, measure: Measure, places: Sequence[Place], compared: Compare
+) -> Table:
     """One measure, its rows engine by engine."""
-    collection, _, reranker = chosen[0]
-    grids = [results.grid(measure, **each._asdict()) for each in chosen]
+    collection, _, reranker = places[0]
+    grids = [results.grid(measure, place) for place in places]
     names = RowNames(setting for grid in grids for setting in grid.settings)
     tested = measure != POOL
-    rows: Rows = []
-    for place, grid in zip(chosen, grids, strict=True):
+    rows: list[Row] = []
+    for place, grid in zip(places, grids, strict=True):
         tests = compared(measure, place) if tested else None
-        rows += _engine(results, measure, place, grid, names, tests)
-    columns, cells = by_epsilon(("engine", *names.columns), rows)
-    kept = "" if counts_pool(measure) else f", re-ranked by {reranker}"
-    said = "Documents in the pool" if measure == POOL else f"Mean {measure}"
-    return Table(
-        name=slug(measure, collection, "" if counts_pool(measure) else reranker),
-        title=f"{measure.capitalize() if counts_pool(measure) else measure}, "
-        f"{last_part(collection)}{kept}",
-        caption=f"{said}{kept}. {sized(*grids)}{names.shared}; {BOOTSTRAP_SAID}.",
-        columns=columns,
-        rows=cells,
+        rows += _engine_rows(results, measure, place, grid, names, tests)
+    pool, label = measure.counts_pool, measure.label
+    by = "" if pool else f", re-ranked by {reranker}"
+    what = "Documents in the pool" if measure == POOL else f"Mean {label}"
+    return Table.over_epsilon(
+        ("engine", *names.columns),
+        rows,
+        name=slug(label, collection, "" if pool else reranker),
+        title=f"{label.capitalize() if pool else label}, {last_part(collection)}{by}",
+        caption=f"{what}{by}. {sized(*grids)}{names.shared}; {MEAN_INTERVALS}.",
         notes=(*((MARKS,) if tested else ()), DEEPER),
     )
 
 
-def _engine(
+def _engine_rows(
     results: Results,
-    measure: str,
+    measure: Measure,
     place: Place,
     grid: Grid,
     names: RowNames,
     tests: Comparisons | None,
-) -> Rows:
+) -> Iterator[Row]:
     """No privacy, each curve, and the original query as deep as each pool."""
-    grid_of = partial(results.grid, measure, **place._asdict())
-    rows: Rows = []
-    for found in estimates(grid_of(system=NO_PRIVACY), measure).values():
-        rows.append(((place.engine, *names.labelled(NO_PRIVACY)), {None: found}))
-    marked = _marked(estimates(grid, measure), tests)
+    grid_of = partial(results.grid, measure, place)
+    for baseline in numbers(grid_of(system=NO_PRIVACY), measure).values():
+        yield (place.engine, *names.labelled(NO_PRIVACY)), {None: baseline}
+    marked = _marked(numbers(grid, measure), tests)
     for curve, points in curves(grid.settings).items():
-        cells: dict[float | None, Cell] = {each.epsilon: marked.get(each) for each in points}
-        rows.append(((place.engine, *names.of(curve)), cells))
-    deeper = grid_of(system=SAME_DEPTH)
-    values = estimates(deeper, measure)
-    for curve, points in curves(deeper.settings).items():
-        label = names.of(curve._replace(mechanism=f"{SAME_DEPTH} as {curve.mechanism}"))
-        rows.append(((place.engine, *label), {each.epsilon: values[each] for each in points}))
-    return rows
+        cells = {setting.epsilon: marked.get(setting) for setting in points}
+        yield (place.engine, *names.of(curve)), cells
+    for labels, by_depth in names.rows(numbers(grid_of(system=SAME_DEPTH), measure)):
+        yield (place.engine, f"{SAME_DEPTH} as {labels[0]}", *labels[1:]), by_depth
 
 
-def _marked(found: dict[Setting, Number], tests: Comparisons | None) -> dict[Setting, Number]:
+def _marked(means: dict[Setting, Number], tests: Comparisons | None) -> dict[Setting, Number]:
     """The best at each epsilon, what cannot be told from it, and what differs from no privacy."""
     if tests is None:
-        return found
+        return means
     marked: dict[Setting, Number] = {}
-    for epsilon in dict.fromkeys(each.epsilon for each in found):
-        column = with_best({each: found[each] for each in found if each.epsilon == epsilon})
+    for epsilon in dict.fromkeys(setting.epsilon for setting in means):
+        column = with_best(
+            {setting: mean for setting, mean in means.items() if setting.epsilon == epsilon}
+        )
         best = [setting for setting, cell in column.items() if cell.best]
         for setting, cell in column.items():
             marks = ""
-            if not cell.best and not all(tests.distinguishable(setting, each) for each in best):
+            if not cell.best and not all(tests.distinguishable(setting, other) for other in best):
                 marks += AS_BEST
             against = tests.against_none.get(setting)
             if against is not None and against.significant:
                 marks += BELOW if against.difference < 0 else ABOVE
             marked[setting] = replace(cell, marks=marks)
     return marked
+
+
+# Which differences of the main measure are more than chance
+
+
+def significance_tables(results: Results, place: Place, compared: Compare) -> Iterator[Table]:
+    """Against no privacy; who beats whom at how many epsilons; and all pairs."""
+    measure = results.main_measure(place)
+    if measure is None:
+        return
+    grid = results.grid(measure, place)
+    tests = compared(measure, place)
+    if tests.against_none:
+        yield _against_none(tests, grid, measure, place)
+    if tests.between:
+        yield _wins(tests, grid, measure, place)
+        yield _pairs(tests, grid, measure, place)
+
+
+def _test_notes(grid: Grid, tests: int, family: str) -> tuple[str, ...]:
+    """How it was tested, what the family is, and what it cannot show."""
+    queries = len(grid.queries)
+    exact = queries <= EXACT_PAIRS
+    exchanges = 2**queries if exact else permutations_for(tests)
+    least = min(1.0, tests * (2 / exchanges if exact else 1 / (exchanges + 1)))
+    how = f"all {exchanges:,} exchanges" if exact else f"{PERMUTATIONS:,} random exchanges (seed 0)"
+    if not exact and exchanges > PERMUTATIONS:
+        how += f", {exchanges:,} where hardly any came as far"
+    note = (
+        f"Paired over queries: Fisher's randomisation test, two-sided, {how}. "
+        f"The family: {family}, {counted(tests, 'test')}; p after Holm's correction, significant "
+        f"at {ALPHA:g}. {EFFECT}"
+    )
+    if least <= ALPHA:
+        return (note,)
+    return (
+        note,
+        f"With {counted(queries, 'query', 'queries')} and {counted(tests, 'test')} no difference, "
+        f"however large, can be significant: the least possible p is {shown_p(least)}.",
+    )
+
+
+def _against_none(tests: Comparisons, grid: Grid, measure: Measure, place: Place) -> Table:
+    names = RowNames(grid.settings)
+    differences = {setting: _difference(tests.against_none[setting]) for setting in grid.settings}
+    return Table.over_epsilon(
+        names.columns,
+        names.rows(differences),
+        name=slug("against-no-privacy", *place),
+        title=f"{measure.label} against no privacy, {place_name(place)}",
+        caption=f"Mean difference to the original query, d and adjusted p. "
+        f"{sized(grid)}{names.shared}.",
+        notes=_test_notes(
+            grid, len(tests.against_none), "every setting of this table against no privacy"
+        ),
+    )
+
+
+def _difference(test: Comparison) -> Number:
+    return Number(test.difference, by=f"d {_effect(test.effect)}, p {shown_p(test.adjusted)}")
+
+
+def _effect(effect: float) -> str:
+    return f"{effect:+.2f}".replace("-", "−").replace("inf", "∞")
+
+
+def _wins(tests: Comparisons, grid: Grid, measure: Measure, place: Place) -> Table:
+    """At how many of their common epsilons the row is significantly better than the column."""
+    wins: dict[tuple[Setting, Setting], int] = {}
+    common: dict[tuple[Setting, Setting], int] = {}
+    for (one, other), test in tests.between.items():
+        pair, reverse = (one.curve, other.curve), (other.curve, one.curve)
+        for both in (pair, reverse):
+            common[both] = common.get(both, 0) + 1
+        if test.significant:
+            better = pair if test.difference > 0 else reverse
+            wins[better] = wins.get(better, 0) + 1
+    names = RowNames(grid.settings)
+    order = list(curves(grid.settings))
+    rows: list[tuple[Cell, ...]] = [
+        (
+            *names.of(one),
+            *(
+                f"{wins.get((one, other), 0)}/{common[one, other]}"
+                if (one, other) in common
+                else None
+                for other in order
+            ),
+        )
+        for one in order
+    ]
+    return Table(
+        name=slug("better", *place),
+        title=f"Who is significantly better, {measure.label}, {place_name(place)}",
+        caption="At how many of their common epsilons the mechanism of the row is significantly "
+        f"better than that of the column. {sized(grid)}{names.shared}.",
+        columns=(*names.columns, *(", ".join(names.of(curve)) for curve in order)),
+        rows=tuple(rows),
+        notes=_test_notes(grid, len(tests.between), PAIRS),
+    )
+
+
+def _pairs(tests: Comparisons, grid: Grid, measure: Measure, place: Place) -> Table:
+    names = RowNames(grid.settings)
+    by_increasing_epsilon = sorted(
+        tests.between.items(), key=lambda pair_and_test: pair_and_test[0][0].epsilon or 0.0
+    )
+    rows: list[tuple[Cell, ...]] = [
+        (
+            shown_epsilon(one.epsilon),
+            ", ".join(names.of(one)),
+            ", ".join(names.of(other)),
+            Number(test.difference),
+            _effect(test.effect),
+            shown_p(test.p),
+            shown_p(test.adjusted),
+        )
+        for (one, other), test in by_increasing_epsilon
+    ]
+    return Table(
+        name=slug("pairs", *place),
+        title=f"All pairs, {measure.label}, {place_name(place)}",
+        caption=f"Mean difference of the first less the second. {sized(grid)}{names.shared}.",
+        columns=("ε", "first", "second", "difference", "d", "p", "adjusted p"),
+        rows=tuple(rows),
+        notes=_test_notes(grid, len(tests.between), PAIRS),
+        folded=len(rows) > MOST_ROWS,
+    )
+
+
+# How alike variants and originals are: the shape of WBB Table 1, DP-COMET Table 2
+
+
+def similarity_tables(results: Results, collection: str) -> Iterator[Table]:
+    """A table for each measure of similarity."""
+    for measure in results.measures(Place(collection), "similarity"):
+        grid = results.grid(measure, Place(collection))
+        names, means = RowNames(grid.settings), numbers(grid, measure)
+        cells = {setting: means.get(setting) for setting in grid.settings}
+        yield Table.over_epsilon(
+            names.columns,
+            names.rows(cells),
+            name=slug("similarity", measure.label, collection),
+            title=f"Similarity: {measure.label}, {last_part(collection)}",
+            caption=f"{SIMILARITIES[measure.detail]}; mean over variants, then queries. "
+            f"{sized(grid)}{names.shared}; {MEAN_INTERVALS}.",
+            notes=("High means that the text is still there; low alone does not mean safe.",),
+        )

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from sottovoce.errors import SottovoceError, need
+from sottovoce.experiments.report.further_tables import (
+    manifest_tables,
+    task_tables,
+    word_tables,
+)
 from sottovoce.experiments.report.page import Drawing, inlined, page
 from sottovoce.experiments.report.render import to_csv, to_latex
-from sottovoce.experiments.report.table import Section
-from sottovoce.experiments.report.tables import sections
+from sottovoce.experiments.report.risk_tables import best_trades, quipu_tables, risk_tables
+from sottovoce.experiments.report.significance import comparing
+from sottovoce.experiments.report.table import Section, Table
+from sottovoce.experiments.report.utility_tables import (
+    significance_tables,
+    similarity_tables,
+    utility_tables,
+)
 from sottovoce.experiments.results import Results
 from sottovoce.threads import single_threaded_blas
 from sottovoce.types import Progress
@@ -42,10 +53,10 @@ def write_report(
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
         with single_threaded_blas():  # Many small products: its own threads would only wait.
-            found = named(sections(results))
-        _write_tables(part / TABLES, found)
+            all_sections = _with_names(sections(results))
+        _write_tables(part / TABLES, all_sections)
         drawings = _draw(results, part / FIGURES, progress) if figures else []
-        (part / PAGE).write_text(page(results.manifest, found, drawings), encoding="utf-8")
+        (part / PAGE).write_text(page(results.manifest, all_sections, drawings), encoding="utf-8")
         return _put(part, results.folder / REPORT)
     except OSError as error:
         raise SottovoceError(
@@ -56,26 +67,54 @@ def write_report(
         shutil.rmtree(part, ignore_errors=True)
 
 
-def named(found: Iterable[Section]) -> list[Section]:
+def sections(results: Results) -> Iterator[Section]:
+    """All tables whose data are there; the best trades first, the manifest last."""
+    places, collections, compared = results.places, results.collections, comparing(results)
+    tables: dict[str, Iterable[Table | None]] = {
+        "The best trades": (best_trades(results, place) for place in places),
+        "What attackers get": (
+            table for collection in collections for table in risk_tables(results, collection)
+        ),
+        "What is still found": (
+            table
+            for collection in collections
+            for table in utility_tables(results, collection, compared)
+        ),
+        "QuIPU scores": (table for place in places for table in quipu_tables(results, place)),
+        "Significance": (
+            table for place in places for table in significance_tables(results, place, compared)
+        ),
+        "How alike the texts are": (
+            table for collection in collections for table in similarity_tables(results, collection)
+        ),
+        "Deniability": word_tables(results),
+        "Downstream tasks": task_tables(results),
+        "Manifest": manifest_tables(results.manifest),
+    }
+    for number, (title, of_section) in enumerate(tables.items()):
+        if not_empty := tuple(table for table in of_section if table is not None):
+            yield Section(title, not_empty, is_headline=number == 0)
+
+
+def _with_names(all_sections: Iterable[Section]) -> list[Section]:
     """The sections, with no name of a table twice: two collections may be called alike."""
     taken: dict[str, int] = {}
-    every = []
-    for section in found:
+    renamed = []
+    for section in all_sections:
         tables = []
         for table in section.tables:
             taken[table.name] = number = taken.get(table.name, 0) + 1
             name = table.name if number == 1 else f"{table.name}-{number}"
             tables.append(replace(table, name=name))
-        every.append(replace(section, tables=tuple(tables)))
-    return every
+        renamed.append(replace(section, tables=tuple(tables)))
+    return renamed
 
 
-def _write_tables(folder: Path, found: Sequence[Section]) -> None:
+def _write_tables(folder: Path, all_sections: Sequence[Section]) -> None:
     folder.mkdir()
-    for section in found:
-        for table in section.tables:
-            (folder / f"{table.name}.csv").write_text(to_csv(table), encoding="utf-8")
-            (folder / f"{table.name}.tex").write_text(to_latex(table), encoding="utf-8")
+    for table in (table for section in all_sections for table in section.tables):
+        (folder / f"{table.name}.csv").write_text(to_csv(table), encoding="utf-8")
+        (folder / f"{table.name}.tex").write_text(to_latex(table), encoding="utf-8")
 
 
 def _draw(results: Results, folder: Path, progress: Progress | None) -> list[Drawing]:
@@ -84,12 +123,11 @@ def _draw(results: Results, folder: Path, progress: Progress | None) -> list[Dra
 
     folder.mkdir()
     drawings = []
-    for each in figures(results, progress):
-        save_figure(each.figure, folder / f"{each.name}.png")
-        svg = save_figure(each.figure, folder / f"{each.name}.svg").read_text("utf-8")
-        drawings.append(
-            Drawing(each.name, each.title, each.caption, each.alt, inlined(svg, each.name))
-        )
+    for figure in figures(results, progress):
+        save_figure(figure.figure, folder / f"{figure.name}.png")
+        svg = save_figure(figure.figure, folder / f"{figure.name}.svg").read_text("utf-8")
+        svg = inlined(svg, figure.name)
+        drawings.append(Drawing(figure.name, figure.title, figure.caption, figure.alt, svg))
     return drawings
 
 

@@ -6,20 +6,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from sottovoce.experiments.report.figures.boxes import box_figures
-from sottovoce.experiments.report.figures.cast import Cast
-from sottovoce.experiments.report.figures.deniability import deniability_figures
-from sottovoce.experiments.report.figures.figured import Figured
-from sottovoce.experiments.report.figures.leaks import recovery_figures, similarity_figures
-from sottovoce.experiments.report.figures.planes import plane_figures
-from sottovoce.experiments.report.figures.radars import radar_figures
-from sottovoce.experiments.report.figures.spaces import neighbour_figures, relative_figures
+from sottovoce.experiments.report.figures.curves import Legend, ReportFigure
+from sottovoce.experiments.report.figures.lines import (
+    recovery_figures,
+    similarity_figures,
+    utility_figures,
+)
+from sottovoce.experiments.report.figures.planes import plane_figures, radar_figures
 from sottovoce.experiments.report.figures.tasks import task_figures
-from sottovoce.experiments.report.figures.utility import utility_figures
+from sottovoce.experiments.report.figures.words import (
+    deniability_figures,
+    neighbour_figures,
+    relative_figures,
+)
 from sottovoce.experiments.results import Results
+from sottovoce.types import Progress
 
-__all__ = ["KINDS", "Cast", "Figured", "figures"]
+__all__ = ["KINDS", "Legend", "ReportFigure", "figures"]
 
-KINDS: tuple[Callable[[Results, Cast], Iterator[Figured]], ...] = (
+KINDS: tuple[Callable[[Results, Legend], Iterator[ReportFigure]], ...] = (
     utility_figures,
     plane_figures,
     recovery_figures,
@@ -33,15 +38,13 @@ KINDS: tuple[Callable[[Results, Cast], Iterator[Figured]], ...] = (
 )
 
 
-def figures(
-    results: Results, progress: Callable[[int, int], None] | None = None
-) -> Iterator[Figured]:
+def figures(results: Results, progress: Progress | None = None) -> Iterator[ReportFigure]:
     """All figures, one by one; no two have the same name. ``progress`` counts kinds."""
-    cast = Cast.of(results)
+    legend = Legend.of(results)
     names: dict[str, int] = {}
-    for done, kind in enumerate(KINDS):
-        for figured in kind(results, cast):
-            names[figured.name] = number = names.get(figured.name, 0) + 1
-            yield figured if number == 1 else replace(figured, name=f"{figured.name}-{number}")
+    for done, kind in enumerate(KINDS, start=1):
+        for figure in kind(results, legend):
+            names[figure.name] = number = names.get(figure.name, 0) + 1
+            yield figure if number == 1 else replace(figure, name=f"{figure.name}-{number}")
         if progress is not None:
-            progress(done + 1, len(KINDS))
+            progress(done, len(KINDS))

@@ -7,18 +7,22 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from sottovoce.experiments.report.figures.boxes_grid import Box, box_of
-from sottovoce.experiments.report.figures.cast import Cast
-from sottovoce.experiments.report.figures.figured import Figured, sheet, spread
-from sottovoce.experiments.report.figures.points import (
+from sottovoce.experiments.measures import MAIN_MEASURE, MAIN_SIMILARITY, Measure
+from sottovoce.experiments.naming import counted, last_part, slug
+from sottovoce.experiments.report.figures.curves import (
+    Box,
+    Legend,
+    ReportFigure,
     baseline,
+    box_of,
     means,
     searched,
+    sheet,
+    spread,
     utility_measures,
 )
-from sottovoce.experiments.report.naming import counted, last_part, slug
-from sottovoce.experiments.report.places import MAIN_MEASURE, SIMILARITY, Place
-from sottovoce.experiments.results import Results, Setting
+from sottovoce.experiments.results import Place, Results, Setting
+from sottovoce.plotting import heat_map
 from sottovoce.types import Float64Array
 
 MOST_EPSILONS = 3
@@ -28,40 +32,38 @@ WIDEST = 11.0
 Values = Mapping[tuple[Box, float | None], float]
 
 
-def box_figures(results: Results, cast: Cast) -> Iterator[Figured]:
+def box_figures(results: Results, legend: Legend) -> Iterator[ReportFigure]:
     """Recall, nDCG and similarity, wherever two settings of k or n were run."""
-    boxes = {name: box for name in cast.mechanisms if (box := box_of(results, name)) is not None}
+    boxes = {name: box for name in legend.mechanisms if (box := box_of(results, name)) is not None}
     if len({(box.k, box.n) for box in boxes.values()}) < 2:
         return
-    everywhere = searched(results)
-    for where in everywhere:
-        for measure in utility_measures(results, where.collection):
-            if measure == MAIN_MEASURE or measure.startswith("pooled recall"):
-                yield from _figures(results, boxes, measure, where)
-    for collection in dict.fromkeys(each.collection for each in results.groups):
-        yield from _figures(results, boxes, SIMILARITY, Place(collection, "", ""))
+    for place in searched(results):
+        for measure in utility_measures(results, place.collection):
+            if measure == MAIN_MEASURE or measure.kind == "pooled recall":
+                yield from _figures(results, boxes, measure, place)
+    for collection in results.collections:
+        yield from _figures(results, boxes, MAIN_SIMILARITY, Place(collection, "", ""))
 
 
 def _figures(
-    results: Results, boxes: Mapping[str, Box], measure: str, where: Place
-) -> Iterator[Figured]:
+    results: Results, boxes: Mapping[str, Box], measure: Measure, place: Place
+) -> Iterator[ReportFigure]:
     """One for each release, n, and rest of the settings."""
     sets: dict[tuple[str, ...], dict[tuple[Box, float | None], float]] = {}
-    for setting, value in means(results, measure, **where._asdict()).items():
+    for setting, value in means(results, measure, place).items():
         if (box := boxes.get(setting.mechanism)) is not None:
             key = _way(setting, box)
             sets.setdefault(key, {})[box, setting.epsilon] = value
     telling = _differing(sets)
     for way, values in sets.items():
         if len({(box.k, box.n) for box, _ in values}) > 1:
-            yield _figure(results, measure, where, [way[at] for at in telling], values)
+            yield _figure(results, measure, place, [way[at] for at in telling], values)
 
 
 def _figure(
-    results: Results, measure: str, where: Place, way: Sequence[str], values: Values
-) -> Figured:
-    from sottovoce.plotting import heat_map
-
+    results: Results, measure: Measure, place: Place, way: Sequence[str], values: Values
+) -> ReportFigure:
+    label = measure.label
     ks, ns = (sorted({getattr(box, side) for box, _ in values}) for side in ("k", "n"))
     distances = list(dict.fromkeys(box.measure for box, _ in values))
     epsilons = _fullest(values)
@@ -97,20 +99,20 @@ def _figure(
             x="n, candidate box (words)",
             y="k, safe box (words)",
         )
-    queries = counted(len(results.grid(measure, **where._asdict()).queries), "query", "queries")
-    best = baseline(results, measure, where) if where.engine else None
+    queries = counted(len(results.grid(measure, place).queries), "query", "queries")
+    best = baseline(results, measure, place) if place.engine else None
     largest, value = _largest(values)
-    by = f"re-ranked by {where.reranker}" if where.reranker else ""
-    here = ", ".join(filter(None, (last_part(where.collection), where.engine, by, *way)))
-    return Figured(
-        name=slug("boxes", measure, *where, *way),
-        title=f"WBB, {measure} by its boxes: {here}",
+    by = f"re-ranked by {place.reranker}" if place.reranker else ""
+    parts = (last_part(place.collection), place.engine, by, *way)
+    return ReportFigure(
+        name=slug("boxes", label, *place, *way),
+        title=f"WBB, {label} by its boxes: {', '.join(filter(None, parts))}",
         caption=f"Means over {queries}, by the size k of the safe box, the size n of the candidate "
         "box, and the distance that orders words; a lighter cell has a larger value. "
-        + (f"Without privacy {measure} is {best:.3f}. " if best is not None else "")
+        + (f"Without privacy {label} is {best:.3f}. " if best is not None else "")
         + f"The largest is {value:.3f}, {largest}.",
         figure=figure,
-        alt=f"Heat maps of {measure}, from {every.min():.2f} to {every.max():.2f}, the largest "
+        alt=f"Heat maps of {label}, from {every.min():.2f} to {every.max():.2f}, the largest "
         f"{largest}.",
     )
 
@@ -128,12 +130,12 @@ def _fullest(values: Values) -> list[float | None]:
     """The epsilons at which most boxes were run; of several, some spread over their range."""
     counts = Counter(epsilon for _, epsilon in values)
     most = max(counts.values())
-    full = sorted((each for each in counts if counts[each] == most), key=lambda each: each or 0.0)
-    return spread(full, MOST_EPSILONS)
+    full = (epsilon for epsilon, count in counts.items() if count == most)
+    return spread(sorted(full, key=lambda epsilon: epsilon or 0.0), MOST_EPSILONS)
 
 
 def _largest(values: Values) -> tuple[str, float]:
     """Where the greatest value is, in words, and the value."""
-    (box, epsilon), value = max(values.items(), key=lambda each: each[1])
+    (box, epsilon), value = max(values.items(), key=lambda item: item[1])
     at = "" if epsilon is None else f", epsilon {epsilon:g}"
     return f"with k={box.k} and n={box.n} ({box.measure}{at})", value

@@ -1,0 +1,1 @@
+"""What cells compute, one file a kind of cell; ``runner`` has them all."""

@@ -1,0 +1,120 @@
+"""Distances in a word space: to the k-th neighbours, and from a plotted word to its relatives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.random import PCG64, Generator
+
+from sottovoce.experiments.grid import Neighbours
+from sottovoce.experiments.measures import (
+    ANGLE,
+    DISTANCE,
+    NeighbourDistance,
+    RelativeKind,
+    RelativesOf,
+)
+from sottovoce.experiments.resource_cache import ResourceCache
+from sottovoce.experiments.store import CellResult
+from sottovoce.experiments.tables import make_table
+from sottovoce.language.wordnet import Sense, WordNet
+from sottovoce.privacy.plausible_deniability import neighbour_distances
+from sottovoce.privacy.text_similarity import installed_wordnet
+from sottovoce.privacy.word_samples import nearest_others as nearest_words
+from sottovoce.spaces.distances import Distances
+from sottovoce.spaces.space import WordSpace
+from sottovoce.types import UNKNOWN, IntArray
+
+Row: TypeAlias = tuple[Any, ...]
+
+NEAREST, AT_RANDOM = 20, 20
+"""Other words around a plotted one that are shown."""
+MOST_RELATIVES = 30
+"""Synonyms, and as many hyponyms, that are shown."""
+MOST_SENSES = 2000
+"""Senses below a word that are looked at: some words have all others below them."""
+NO_WORDNET = "WordNet is not on this machine: plotted words have neighbours alone"
+
+
+def neighbours(job: Neighbours, cache: ResourceCache) -> CellResult:
+    """Distances of sampled words to their neighbours, and the surroundings of plotted words."""
+    space, ids = cache.space(job.texts), cache.sample(job.texts, job.words)
+    words = space.words(ids)
+    rows: list[Row] = [
+        (space.name, "", None, 0, word, NeighbourDistance(rank).label, float(distance))
+        for rank, distances in neighbour_distances(space, ids).items()
+        for word, distance in zip(words, distances, strict=True)
+    ]
+    wordnet = installed_wordnet()
+    unknown = [word for word in job.plotted if word not in space]
+    for word in job.plotted:
+        if word not in unknown:
+            rows += _plotted(space, word, wordnet)
+    facts: dict[str, object] = {}
+    if job.plotted and wordnet is None:
+        facts["plotted words"] = NO_WORDNET
+    if unknown:
+        facts["plotted words that the space lacks"] = unknown
+    return CellResult("words", make_table("words", rows), facts=facts)
+
+
+def _plotted(space: WordSpace, word: str, wordnet: WordNet | None) -> Iterator[Row]:
+    """Where the relatives of a word lie, seen from it."""
+    word_id = space.id(word)
+    seen = {word_id}
+    relatives: dict[RelativeKind, IntArray] = {
+        "synonym": _first_new(space, _synonyms(word, wordnet), seen),
+        "hyponym": _first_new(space, _hyponyms(word, wordnet), seen),
+        "neighbour": _around(space, word_id, seen),
+    }
+    for kind, ids in relatives.items():
+        label, origin = RelativesOf(kind, word).label, np.full(len(ids), word_id)
+        distances = Distances(space, ids).pairs(origin, ids)
+        # Distances of the metric "angle" are 1 - cosine.
+        cosines = 1 - Distances(space, ids, "angle").pairs(origin, ids)
+        angles = np.degrees(np.arccos(np.clip(cosines, -1, 1)))
+        for measure, values in ((DISTANCE, distances), (ANGLE, angles)):
+            for relative, value in zip(space.words(ids), values, strict=True):
+                yield space.name, label, None, 0, relative, measure, float(value)
+
+
+def _synonyms(word: str, wordnet: WordNet | None) -> Iterator[str]:
+    for sense in wordnet.senses(word) if wordnet else ():
+        yield from sense.lemmas
+
+
+def _hyponyms(word: str, wordnet: WordNet | None) -> Iterator[str]:
+    """Kinds of it, then kinds of these, level by level."""
+    level: list[Sense] = list(wordnet.senses(word)) if wordnet else []
+    met = set(level)
+    while level and len(met) < MOST_SENSES:
+        below = [hyponym for sense in level for hyponym in sense.hyponyms()]
+        level = [sense for sense in dict.fromkeys(below) if sense not in met]
+        met.update(level)
+        for sense in level:
+            yield from sense.lemmas
+
+
+def _first_new(space: WordSpace, words: Iterable[str], seen: set[int]) -> IntArray:
+    """The first words that the space has and that were not seen; they are, from now on."""
+    ids: list[int] = []
+    for word in words:
+        word_id = space.id(word.lower())
+        if word_id != UNKNOWN and word_id not in seen:
+            seen.add(word_id)
+            ids.append(word_id)
+        if len(ids) == MOST_RELATIVES:
+            break
+    return np.array(ids, dtype=np.int64)
+
+
+def _around(space: WordSpace, word_id: int, seen: set[int]) -> IntArray:
+    """The nearest words, and some of all; none that is a relative."""
+    output = space.output.ids
+    ranks = list(range(1, min(NEAREST, len(output) - 1) + 1))
+    near = nearest_words(space, np.array([word_id]), ranks)[0][0] if ranks else output[:0]
+    at_random = Generator(PCG64(0)).choice(output, min(AT_RANDOM, len(output)), replace=False)
+    both = dict.fromkeys([*near.tolist(), *at_random.tolist()])
+    return np.array([other for other in both if other not in seen], dtype=np.int64)

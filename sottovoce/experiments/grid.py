@@ -1,0 +1,340 @@
+"""From an experiment to its cells: every collection, engine, mechanism, epsilon, … multiplied out.
+
+Each cell is computed by itself, from what the fields of its job name. A job is small, immutable and
+picklable.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, TypeAlias
+
+from sottovoce.choices import Release
+from sottovoce.experiments.naming import collection_name, task_name, without_paths
+from sottovoce.experiments.schema.experiment import (
+    FROM_COLLECTION,
+    Deniability,
+    Downstream,
+    Experiment,
+    Privacy,
+    Searching,
+    System,
+    Texts,
+    Utility,
+)
+from sottovoce.experiments.schema.values import judged_queries
+
+# Jobs
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the variants of a collection's judged queries come from.
+
+    A mechanism (``spec``, with its epsilon) draws them, or ``file`` holds them.
+    """
+
+    collection: str
+    mechanism: str
+    """As tables name it."""
+    epsilon: float | None
+    release: Release
+    n: int
+    seed: int
+    spec: str | None
+    file: str | None
+    texts: Texts
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Draw (or read) the variants of all queries: ``variants/KEY.parquet``."""
+
+    source: Source
+
+
+@dataclass(frozen=True)
+class Search:
+    """Search, pool, re-rank and measure: private, and the original query as deep as the pools."""
+
+    source: Source
+    engine: str
+    reranker: str
+    searching: Searching
+    utility: Utility
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The original queries themselves, at the depth of one answer."""
+
+    collection: str
+    engine: str
+    reranker: str
+    searching: Searching
+    utility: Utility
+
+
+@dataclass(frozen=True)
+class Leak:
+    """What the variants give away: similarity, query inference, mechanism-aware recovery."""
+
+    source: Source
+    privacy: Privacy
+
+
+@dataclass(frozen=True)
+class Deny:
+    """N_w and S_w of a mechanism, word by word."""
+
+    mechanism: str
+    spec: str
+    epsilon: float | None
+    seed: int
+    texts: Texts
+    deniability: Deniability
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """How far words are from their neighbours, and where the plotted words' relatives lie."""
+
+    texts: Texts
+    words: int
+    plotted: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Learn:
+    """What models score on one task; without a mechanism on clean texts."""
+
+    task: str
+    mechanism: str
+    spec: str | None
+    epsilon: float | None
+    seed: int
+    texts: Texts
+    downstream: Downstream
+
+
+Job: TypeAlias = Draw | Search | Baseline | Leak | Deny | Neighbours | Learn
+
+TOLD = ("collection", "task", "engine", "reranker", "mechanism", "epsilon", "release", "n", "seed")
+"""Fields of jobs, in the order in which they are told."""
+
+
+def kind_of(job: Job) -> str:
+    """How cells of this kind are called in messages and tables of time."""
+    return type(job).__name__.lower()
+
+
+def described(job: Job) -> str:
+    """Which cell it is, in words of the experiment's file."""
+    return f"the {kind_of(job)} cell of " + ", ".join(parts_of(job))
+
+
+def parts_of(job: Job) -> list[str]:
+    """What tells a job from the others of its kind, without paths."""
+    fields = {**vars(getattr(job, "source", job)), **vars(job)}
+    numbers = {
+        name: f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+        for name in ("epsilon", "n", "seed")
+        if (value := fields.get(name)) is not None
+    }
+    parts = [numbers.get(name) or without_paths(fields.get(name)) for name in TOLD]
+    return [part for part in parts if part]
+
+
+# The plan
+
+
+def plan(experiment: Experiment) -> list[list[Job]]:
+    """The cells in two stages, each once: variants, then all that is made of them or without them.
+
+    Cells that use the same collection, engine and re-ranker stand together, so that a worker who
+    takes them in order loads each of these once.
+    """
+    draws = [Draw(source) for source in _sources(experiment)]
+    rest = [
+        *_searches(experiment),
+        *_leaks(experiment),
+        *_words(experiment),
+        *_lessons(experiment),
+    ]
+    return [list(dict.fromkeys(draws)), list(dict.fromkeys(rest))]
+
+
+def _sources(experiment: Experiment) -> Iterator[Source]:
+    for collection in experiment.collections:
+        for system in experiment.systems:
+            settings = product(system.epsilons, system.releases, experiment.n, experiment.seeds)
+            for epsilon, release, n, seed in settings:
+                yield Source(
+                    collection=collection,
+                    mechanism=system.label,
+                    epsilon=epsilon,
+                    release=release,
+                    n=n,
+                    seed=seed,
+                    spec=system.spec,
+                    file=None,
+                    texts=system.texts,
+                )
+        for published in experiment.published:
+            files = zip(published.files, published.epsilons, strict=True)
+            for (file, epsilon), n in product(files, experiment.n):
+                yield Source(
+                    collection=collection,
+                    mechanism=published.label,
+                    epsilon=epsilon,
+                    release="independent",
+                    n=n,
+                    seed=0,
+                    spec=published.spec,
+                    file=file,
+                    texts=experiment.texts,
+                )
+
+
+def _searches(experiment: Experiment) -> Iterator[Job]:
+    searching, utility = experiment.searching, experiment.utility
+    sources = list(_sources(experiment))
+    settings = product(experiment.collections, experiment.engines, experiment.rerankers)
+    for collection, engine, reranker in settings:
+        yield Baseline(collection, engine, reranker, searching, utility)
+        for source in sources:
+            if source.collection == collection:
+                yield Search(source, engine, reranker, searching, utility)
+
+
+def _leaks(experiment: Experiment) -> Iterator[Job]:
+    """Each kind of measure apart: whoever adds one does not repeat the others."""
+    asked, nothing = experiment.privacy, Privacy(similarity=(), inference_encoders=(), attacks=())
+    parts = []
+    if asked.similarity:
+        encoder = asked.similarity_encoder if "semantic" in asked.similarity else "auto"
+        parts.append(replace(nothing, similarity=asked.similarity, similarity_encoder=encoder))
+    if asked.log is not None:
+        parts += [
+            replace(nothing, log=asked.log, inference_encoders=(encoder,))
+            for encoder in asked.inference_encoders
+        ]
+    if asked.attacks:
+        parts.append(replace(nothing, attacks=asked.attacks, attacked=asked.attacked))
+    for part in parts:
+        for source in _sources(experiment):
+            yield Leak(source, part)
+
+
+def _words(experiment: Experiment) -> Iterator[Job]:
+    """What is measured on words: mechanisms that replace them one by one, and their spaces."""
+    systems = [system for system in experiment.systems if system.kind.by_word]
+    deniability = experiment.deniability
+    if deniability is not None:
+        for system in systems:
+            for epsilon in system.epsilons:
+                seed = experiment.seeds[0]
+                yield Deny(system.label, system.spec, epsilon, seed, system.texts, deniability)
+    if deniability is not None or experiment.plotted_words:
+        words = (deniability or Deniability()).words
+        spaces: dict[str | None, Texts] = {}
+        for texts in [system.texts for system in systems] or [experiment.texts]:
+            spaces.setdefault(texts.settings("space")["space"], texts.only("space"))
+        for texts in spaces.values():
+            yield Neighbours(texts, words, experiment.plotted_words)
+
+
+def _lessons(experiment: Experiment) -> Iterator[Job]:
+    """Tasks, on clean texts and on those of each mechanism that needs no collection."""
+    if experiment.downstream is None:
+        return
+    systems = [system for system in experiment.systems if not _needs_collection(system)]
+    for task in experiment.downstream.tasks:
+        downstream = replace(experiment.downstream, tasks=(task,))
+        for seed in experiment.seeds:
+            yield Learn(task, "", None, None, seed, experiment.texts.only("space"), downstream)
+        for system in systems:
+            for epsilon, seed in product(system.epsilons, experiment.seeds):
+                yield Learn(
+                    task, system.label, system.spec, epsilon, seed, system.texts, downstream
+                )
+
+
+def _needs_collection(system: System) -> bool:
+    return not set(FROM_COLLECTION).isdisjoint(system.kind.resources())
+
+
+# The size of a plan
+
+KINDS: dict[type, str] = {
+    Draw: "draw",
+    Baseline: "search",
+    Search: "search",
+    Leak: "privacy",
+    Deny: "words",
+    Neighbours: "words",
+    Learn: "tasks",
+}
+"""Kinds of cells, as ``--dry-run`` counts them."""
+COUNTED = (*dict.fromkeys(KINDS.values()), "variants", "queries", "done")
+
+
+@dataclass(frozen=True)
+class Size:
+    """A plan in numbers: counts by what cells are on (a collection, a task, words) and mechanism.
+
+    ``variants`` are those to be drawn, ``queries`` those sent to engines; they are upper limits:
+    a mechanism may find fewer variants, and equal ones are sent once.
+    """
+
+    name: str
+    lines: dict[tuple[str, str], Counter[str]]
+
+    def total(self, count: str) -> int:
+        """The sum of a column."""
+        return sum(counts[count] for counts in self.lines.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """For programs."""
+        totals = {count: self.total(count) for count in ("cells", "done", "variants", "queries")}
+        lines = [
+            {"on": on, "mechanism": mechanism}
+            | {count: counts[count] for count in (*COUNTED, "cells")}
+            for (on, mechanism), counts in self.lines.items()
+        ]
+        return {"name": self.name, **totals, "lines": lines}
+
+
+def size_of(experiment: Experiment, done: Collection[Job] = ()) -> Size:
+    """Count the cells of an experiment, and those of them that are done."""
+    queries = {collection: judged_queries(collection) for collection in experiment.collections}
+    lines: dict[tuple[str, str], Counter[str]] = {}
+    for job in (job for stage in plan(experiment) for job in stage):
+        counts = lines.setdefault(_line_of(job), Counter())
+        counts.update({KINDS[type(job)]: 1, "cells": 1, "done": int(job in done)})
+        match job:
+            case Baseline():
+                counts["queries"] += queries[job.collection]
+            case Search(source):
+                counts["queries"] += queries[source.collection] * source.n
+            case Draw(source) if source.file is None:
+                counts["variants"] += queries[source.collection] * source.n
+    return Size(experiment.name, lines)
+
+
+def _line_of(job: Job) -> tuple[str, str]:
+    """What a job is on, and with which mechanism."""
+    match job:
+        case Draw(source) | Search(source) | Leak(source):
+            return collection_name(source.collection), source.mechanism
+        case Baseline():
+            return collection_name(job.collection), ""
+        case Learn():
+            return task_name(job.task), job.mechanism
+        case Deny():
+            return "words", job.mechanism
+        case Neighbours():
+            return "words", ""

@@ -1,0 +1,306 @@
+"""The mechanisms and published releases of a file, put together and tried.
+
+A mechanism takes what its table does not say from ``[grid]`` and ``[texts]``. It is built, as far
+as this costs nothing, so that its own checks speak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
+
+from sottovoce.choices import Release
+from sottovoce.errors import SottovoceError
+from sottovoce.experiments.schema.experiment import (
+    FROM_COLLECTION,
+    FileTables,
+    MechanismTable,
+    Published,
+    System,
+    Texts,
+    TextsTable,
+    chosen_settings,
+)
+from sottovoce.experiments.schema.problems import Document, Place
+from sottovoce.experiments.schema.values import Folder, explained
+from sottovoce.mechanisms import Mechanism, parse
+from sottovoce.mechanisms.base import public_name
+from sottovoce.mechanisms.build import RESOURCE_KINDS, resource_kind
+from sottovoce.text.protection import protected_tags
+
+EPSILON = "{epsilon}"
+UNUSABLE = (SottovoceError, OSError, ValueError)
+"""What loading something that a file names may raise."""
+
+
+class _Block:
+    """A mechanism of the file: a ``[[mechanism]]``, or a spec in ``[grid] mechanisms``."""
+
+    def __init__(self, document: Document, table: MechanismTable, place: Place) -> None:
+        self.table = table
+        self._document, self._place = document, place
+        self._is_spec = place[0] == "grid"
+
+    def name(self, key: str) -> str:
+        """How messages name a key."""
+        if self._is_spec:
+            return f"{self._document.name(self._place)}, {key}"
+        return self._document.name((*self._place, key))
+
+    def says(self, key: str) -> bool:
+        """Whether the file has this key here."""
+        return not self._is_spec and self._document.says(*self._place, key)
+
+    def problem(self, key: str, what: object) -> None:
+        """Note what is wrong with a key."""
+        self._document.problem(self.name(key), what)
+
+
+class SystemReader:
+    """Reads the mechanisms of a file; what is wrong becomes a problem of the document."""
+
+    def __init__(self, document: Document, folder: Folder, tables: FileTables) -> None:
+        self.document, self.folder, self.tables = document, folder, tables
+        self.texts = _texts(tables.texts, Texts())
+        self._trial = cache(_trial)
+        self._tried(_kinds_said(tables.texts), self.texts, lambda setting: f"texts.{setting}")
+
+    def systems(self) -> tuple[System, ...]:
+        """The mechanisms of [grid], and each [[mechanism]]."""
+        blocks = [
+            *(
+                _Block(self.document, MechanismTable(spec=spec), ("grid", "mechanisms", number))
+                for number, spec in enumerate(self.tables.grid.mechanisms)
+            ),
+            *(
+                _Block(self.document, table, ("mechanism", number))
+                for number, table in enumerate(self.tables.mechanism)
+            ),
+        ]
+        systems: list[System] = []
+        for block in blocks:
+            if (parsed := _parsed(block, block.table.spec)) is not None:
+                system = self._system(block, *parsed)
+                for earlier in systems:
+                    _refuse_double(block, system, earlier)
+                systems.append(system)
+        return tuple(systems)
+
+    def _system(self, block: _Block, kind: type[Mechanism], arguments: dict[str, Any]) -> System:
+        table = block.table
+        system = System(
+            spec=table.spec,
+            label=table.label or table.spec,
+            epsilons=self._epsilons(block, kind),
+            releases=self._releases(block, kind),
+            texts=_texts(table, self.texts),
+        )
+        self._check_built(block, kind, arguments, system)
+        return system
+
+    def _epsilons(self, block: _Block, kind: type[Mechanism]) -> tuple[float | None, ...]:
+        if not _has_epsilon(kind):
+            if block.says("epsilons"):
+                block.problem("epsilons", f"{kind.name} has no epsilon: leave the key out")
+            return (None,)
+        if not block.says("epsilons") and not self.document.says("grid", "epsilons"):
+            block.problem("epsilons", "there are none: list them here or in [grid]")
+        return tuple(sorted(block.table.epsilons or self.tables.grid.epsilons or ()))
+
+    def _releases(self, block: _Block, kind: type[Mechanism]) -> tuple[Release, ...]:
+        """Those of the block must be possible; of the grid's those are left out that are not."""
+        of_block, of_grid = block.table.releases, self.tables.grid.releases
+        if kind.supports_once:
+            return of_block or of_grid
+        cannot = f"{kind.name} cannot release 'once', as it draws no noise"
+        if of_block:
+            if "once" in of_block:
+                block.problem("releases", f"{cannot}: use 'independent'")
+            return of_block
+        possible = tuple(release for release in of_grid if release != "once")
+        if not possible:
+            nothing_else = f'{cannot}, and [grid] has nothing else: give it ["independent"]'
+            block.problem("releases", nothing_else)
+        return possible
+
+    def _check_built(
+        self, block: _Block, kind: type[Mechanism], arguments: dict[str, Any], system: System
+    ) -> None:
+        """Build the mechanism, as far as this costs nothing: its own checks speak."""
+
+        def place(setting: str | None) -> str:
+            if setting is None or block.says(setting):
+                return block.name(setting or "spec")
+            return f"texts.{setting}"
+
+        resources = self._tried(
+            dict.fromkeys([*kind.resources(), *_kinds_said(block.table)]), system.texts, place
+        )
+        for name in kind.resources():
+            for setting, why in resource_kind(name).required.items():
+                if name not in FROM_COLLECTION and system.texts.settings(name)[setting] is None:
+                    block.problem(setting, f"{why}: give {setting} here or in [texts]")
+                    resources.pop(name, None)
+        if not system.epsilons or not resources.keys() >= {*kind.resources()}:
+            return
+        for epsilon in system.epsilons:
+            given = arguments if epsilon is None else arguments | {"epsilon": epsilon}
+            try:
+                built = kind(**{name: resources[name] for name in kind.resources()}, **given)
+            except SottovoceError as error:
+                block.problem("spec", error)
+                return
+        self._check_use(block, built, system)
+
+    def _check_use(self, block: _Block, built: Mechanism, system: System) -> None:
+        """Whether its releases are possible, and the tagger that it needs is there."""
+        if built.cuts_texts and protected_tags(system.texts.protect or built.protects):
+            from sottovoce.language.tagging import load_tagger
+
+            try:
+                load_tagger()
+            except SottovoceError as error:
+                block.problem("protect", error)
+        real = all(resource_kind(name).cheap for name in built.resources())
+        if "once" in system.releases and built.supports_once and real:
+            try:
+                built.check_once(max(self.tables.grid.n))
+            except SottovoceError as error:
+                block.problem("releases", f"{error}, with grid.n")
+
+    def _tried(
+        self, names: Iterable[str], texts: Texts, place: Callable[[str | None], str]
+    ) -> dict[str, Any]:
+        """What mechanisms can be built with; what cannot be loaded becomes a problem.
+
+        Settings are added one by one, so that the one to blame is known. What takes time to load is
+        stood in for: no parameter's range depends on it.
+        """
+        resources = {}
+        for name in names:
+            kind = resource_kind(name)
+            settings: dict[str, Any] = dict(kind.settings)
+            added: list[str | None] = [*settings]
+            for setting in added or [None]:
+                if setting is not None:
+                    settings[setting] = texts.settings(name)[setting]
+                try:
+                    resources[name] = self._trial(name, tuple(settings.items()))
+                except UNUSABLE as error:
+                    self.document.problem(place(setting), explained(error))
+                    resources.pop(name, None)
+                    break
+        return resources
+
+    def published(self, systems: tuple[System, ...]) -> tuple[Published, ...]:
+        """Each [[published]], with files that are there; its label is none of a system."""
+        taken = {system.label for system in systems}
+        published = []
+        for number, table in enumerate(self.tables.published):
+            block = _Block(
+                self.document, MechanismTable(spec=table.spec or ""), ("published", number)
+            )
+            if table.label in taken:
+                block.problem("label", f"'{table.label}' names something above: choose another")
+            taken.add(table.label)
+            files, epsilons = self._files(block, table)
+            if table.spec and (parsed := _parsed(block, table.spec)) is not None:
+                if _has_epsilon(parsed[0]) and None in epsilons:
+                    problem = f"{parsed[0].name} has one: say which was used, or leave spec out"
+                    block.problem("epsilons", problem)
+                else:
+                    assumed = System(table.spec, table.label, epsilons, (), self.texts)
+                    self._check_built(block, *parsed, assumed)
+            published.append(Published(table.label, files, epsilons, table.spec))
+        return tuple(published)
+
+    def _files(
+        self, block: _Block, table: Published
+    ) -> tuple[tuple[str, ...], tuple[float | None, ...]]:
+        """Files with their epsilons, the smallest first: a list, or ``{epsilon}`` in a pattern."""
+        names, epsilons = table.files, table.epsilons
+        if len(names) == 1 and EPSILON in names[0]:
+            if not block.says("epsilons"):
+                block.problem("epsilons", f"list them, each for a file: files has {EPSILON} in it")
+            names = tuple(names[0].replace(EPSILON, f"{epsilon:g}") for epsilon in epsilons)
+        paths = []
+        for number, name in enumerate(names, start=1):
+            try:
+                paths.append(self.folder.file(name))
+            except SottovoceError as error:
+                paths.append(name)
+                block.problem("files" if len(names) < 2 else f"files, value {number}", error)
+        if not epsilons and len(names) < 2:
+            return tuple(paths), (None,) * len(paths)
+        if len(epsilons) != len(names):
+            block.problem("epsilons", f"there are {len(names)} files: give as many epsilons")
+        pairs = sorted(zip(epsilons, paths, strict=False))
+        return tuple(path for _, path in pairs), tuple(epsilon for epsilon, _ in pairs)
+
+
+def _trial(name: str, settings: tuple[tuple[str, Any], ...]) -> Any:
+    kind = resource_kind(name)
+    if kind.cheap and name not in FROM_COLLECTION:
+        return kind.load(dict(settings), None)
+    return kind.stand_in(dict(settings))
+
+
+def _texts(table: TextsTable, default: Texts) -> Texts:
+    """What a table says of texts; the default where it says nothing."""
+    return Texts.of(
+        unknown=table.unknown or default.unknown,
+        protect=table.protect or default.protect,
+        **dict(default.resources) | _settings_said(table),
+    )
+
+
+def _settings_said(table: TextsTable) -> dict[str, Any]:
+    settings = {name: getattr(table, name, None) for name in chosen_settings()}
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _kinds_said(table: TextsTable) -> list[str]:
+    """The kinds of resources of which a table has some setting."""
+    settings = _settings_said(table)
+    return [
+        name
+        for name, kind in RESOURCE_KINDS.items()
+        if name not in FROM_COLLECTION and not settings.keys().isdisjoint(kind.settings)
+    ]
+
+
+def _parsed(block: _Block, spec: str) -> tuple[type[Mechanism], dict[str, Any]] | None:
+    """The class and arguments of a spec, which leaves epsilon to the grid."""
+    try:
+        kind, arguments = parse(spec)
+    except SottovoceError as error:
+        block.problem("spec", error)
+        return None
+    if arguments.pop("epsilon", None) is not None:
+        block.problem("spec", "leave epsilon out of it, and list it in epsilons")
+    return kind, arguments
+
+
+def _has_epsilon(kind: type[Mechanism]) -> bool:
+    return "epsilon" in map(public_name, kind.parameters())
+
+
+def _refuse_double(block: _Block, system: System, earlier: System) -> None:
+    """Two systems share no label, unless they are one mechanism with other settings."""
+    same = _identity(system) == _identity(earlier)
+    if system.label == earlier.label and not same:
+        block.problem("label", f"'{system.label}' names another mechanism above: choose another")
+    if same and not _settings(system).isdisjoint(_settings(earlier)):
+        block.problem("spec", f"'{system.spec}' is there twice with one epsilon: leave one out")
+
+
+def _identity(system: System) -> tuple[object, ...]:
+    """What tells mechanisms apart: a spec may say a default or not."""
+    kind, arguments = parse(system.spec)
+    values = [arguments.get(field.name, field.default) for field in kind.parameters()]
+    return kind, *values, system.texts
+
+
+def _settings(system: System) -> set[tuple[float | None, str]]:
+    return {(epsilon, release) for epsilon in system.epsilons for release in system.releases}

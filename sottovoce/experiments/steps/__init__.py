@@ -1,1 +1,0 @@
-"""What jobs compute, one file a kind of job."""
