@@ -36,6 +36,7 @@ from recorded.runner import TIMED_OUT, Runner
 
 TOOLS = Path(__file__).resolve().parent
 SECONDS_FOR_A_CALL = 400
+LATE = "did not end in time"
 LINES_SHOWN = 4
 WIDTH = 100
 
@@ -207,6 +208,8 @@ def _record_job(job: Job, stage: Stage, runners: SimpleQueue[Runner], into: Path
     work, home = stage.open_folder(job)
     for number, call in enumerate(job.calls, start=1):
         shown = _run(call, work, stage.environment(home), runner)
+        if LATE in shown:
+            _say(f"{job.name}, call {number}: {LATE}")
         (folder / f"{number:02}.txt").write_text(
             stage.masked(shown), encoding="utf-8", errors="surrogateescape", newline=""
         )
@@ -235,7 +238,7 @@ def _run(call: Call, work: Path, environment: dict[str, str], runner: Runner) ->
         code = runner.run(call.arguments, SECONDS_FOR_A_CALL, **where)
     if call.save is not None:
         shutil.copy(streams["stdout"], work / call.save)
-    ended = "did not end in time" if code == TIMED_OUT else f"exit code {code}"
+    ended = LATE if code == TIMED_OUT else f"exit code {code}"
     shown = f"$ {call.command}\n{ended}\n"
     for name in ("stdout", "stderr"):
         output = streams[name].read_bytes().decode("utf-8", "surrogateescape")

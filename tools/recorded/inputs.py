@@ -193,6 +193,7 @@ def write_inputs(folder: Path) -> None:
         ),
         "measured.csv": MEASURED,
         "words.txt": "skin\ncancer\nlawyer\nzzyzx\n",
+        "keep.txt": "skin\nTreatment\n",
         "names.txt": "anna\n\nlawyer\n",
         "rows.csv": _table(("id", "text", "note"), ROWS),
         "rows.tsv": "\ufeffid\ttext\r\n1\tthe skin\r\n\r\n2\t\r\n",
@@ -259,10 +260,11 @@ def _write_vectors(folder: Path, glove: str) -> None:
     header = f"{len(words)} {DIMENSION}\n"
     entries = zip(words, vectors, strict=True)
     binary = b"".join(f"{word} ".encode() + vector.tobytes() for word, vector in entries)
-    faults = "two\u00a0words 1 2 3 4 5 6 7 8\nskin 8 7 6 5 4 3 2 1\n"
     (folder / "small.vec").write_text(header + glove, encoding="utf-8")
     (folder / "small.bin").write_bytes(header.encode() + binary)
-    (folder / "faulty.txt").write_text(glove + faults, encoding="utf-8")
+    faults = {"faulty": "two\u00a0words 1 2 3 4 5 6 7 8", "twice": lines[3][0] + " 1 2 3 4 5 6 7 8"}
+    for name, line in {**faults, "short": "short 1 2"}.items():
+        (folder / f"{name}.txt").write_text(f"{glove}{line}\n", encoding="utf-8")
     np.savez(folder / "small.npz", words=np.array(words), vectors=vectors)
 
 

@@ -59,7 +59,10 @@ SEEDED = "--seed 7 -o jsonl"
 NOISE = {
     "cmp": ("1 4", []),
     "mahalanobis": ("1 4", ["--set lambda=0.75", "--set compat=pypantera"]),
-    "vickrey-cmp": ("1 4", ["--set t=0.25", "--set weights=0.2/0.5/0.3", "--set law=exponential"]),
+    "vickrey-cmp": (
+        "1 4",
+        ["--set t=0.25", "--set weights=0.2/0.5/0.3", "--set law=exponential --set weights=1/2"],
+    ),
     "vickrey-mahalanobis": ("1 4", ["--set t=0.5 --set lambda=1"]),
 }
 SAMPLING = {
@@ -317,16 +320,16 @@ LAB = (
     ),
     _job(
         "membership/all",
-        *_both(f"membership inputs/users.csv -m cmp -e 1,5 {SMALL} --members 8 --shadows 2 "
+        *_both(f"membership inputs/users.csv -m cmp -e 1,5 {SMALL} --members 4 --shadows 2 "
                "--repeats 2 --min-queries 10 --seed 1 --figure auc.svg"),
-        "membership inputs/users.csv --members 8 --shadows 1 --repeats 1 --min-queries 10 --seed 2",
+        "membership inputs/users.csv --members 5 --shadows 1 --repeats 1 --min-queries 10 --seed 2",
     ),
     _job(
         "downstream/classify",
         *_both(f"downstream inputs/reviews.csv -m cmp -m santext -e 1,50 {SMALL} --seeds 2 "
                "--csv scores.csv --figure scores.svg"),
-        f"downstream inputs/reviews.csv -e 3 {SMALL} --model svm --model embeddings --encoder "
-        "light --seeds 1 --limit 40 --json",
+        f"downstream inputs/reviews.csv -e 3 {SMALL} --model svm --model embeddings "
+        "--seeds 1 --limit 40 --json",
         f"downstream inputs/reviews.csv -e 3 {SMALL} --model bilstm --seeds 1 --limit 40",
         f"downstream inputs/reviews.csv --test inputs/reviews.csv -e 3 {SMALL} --seeds 1",
     ),
@@ -334,6 +337,8 @@ LAB = (
         "downstream/rank",
         *_both(f"downstream inputs/questions.jsonl -e 1,50 {SMALL} --seeds 2"),
         f"downstream inputs/questions.jsonl -e 9 {SMALL} --model embeddings --encoder light --json",
+        "downstream inputs/questions.jsonl -m comet-cmp --pool inputs/log.txt -e 9 --encoder light "
+        "--model embeddings --json",
     ),
 )  # fmt: skip
 
@@ -351,7 +356,7 @@ SANITIZE = (
     _job(
         "sanitize/options",
         *(f"sanitize inputs/rows.csv out.csv --overwrite --column text {SANITIZED} --json {options}"
-          for options in ("--deny file:inputs/names.txt --deny cancer --keep file:inputs/words.txt",
+          for options in ("--deny file:inputs/names.txt --deny cancer --keep file:inputs/keep.txt",
                        "--unknown drop --protect noun,adjective --no-restore-case",
                        "--unknown keep --drop-punctuation --output-vocabulary clean",
                        "--linkable -m santext")),
@@ -448,7 +453,8 @@ WRONG = {
     "spaces": (
         "", "info nowhere", "info secretword --json", "add default lagre", "add", "add secretword",
         "add default large --archive a.whl", "import nowhere",
-        "import inputs/words.txt", "import inputs/small.txt --format excel --name other",
+        "import inputs/words.txt", "import inputs/twice.txt", "import inputs/short.txt",
+        "import inputs/small.txt --format excel --name other",
         "import inputs/small.txt --format word2vec --name other", "list secretword",
         "import inputs/small.txt --name small", "import inputs/small.txt --name ../small",
     ),

@@ -6,9 +6,8 @@ forks a process that runs one command as ``python -m sottovoce`` would, and prin
 
 from __future__ import annotations
 
-import atexit
+import gc
 import json
-import multiprocessing
 import os
 import runpy
 import signal
@@ -58,7 +57,7 @@ class Runner:
 
 
 def _become(call: dict[str, Any]) -> None:
-    """Give this process the folder, environment and streams of a call, and run it."""
+    """Give this process the folder, environment and streams of a call; then run it."""
     os.chdir(call["folder"])
     os.environ.clear()
     os.environ.update(call["environment"])
@@ -68,10 +67,7 @@ def _become(call: dict[str, Any]) -> None:
     os.dup2(os.open(call["stderr"], flags), 2)
     sys.stdin = os.fdopen(0, encoding="utf-8", errors="surrogateescape")
     signal.alarm(call["seconds"])
-    try:
-        _command(call["arguments"])
-    finally:
-        atexit._run_exitfuncs()  # A forked process of multiprocessing ends without them.
+    _command(call["arguments"])
 
 
 def _command(arguments: list[str]) -> None:
@@ -91,13 +87,15 @@ def _warm_up() -> None:
 def main() -> None:
     """Warm up, then run a command for each line of the input until that ends."""
     _warm_up()
+    gc.freeze()  # So that a forked process need not copy all this memory to end.
     print(sys.modules["sottovoce"].__file__, flush=True)
-    context = multiprocessing.get_context("fork")
     for line in sys.stdin:
-        child = context.Process(target=_become, args=(json.loads(line),))
-        child.start()
-        child.join()
-        print(child.exitcode, flush=True)
+        child = os.fork()
+        if not child:
+            _become(json.loads(line))
+            return
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
 
 
 if __name__ == "__main__":
