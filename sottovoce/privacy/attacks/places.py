@@ -215,7 +215,8 @@ def _cut(
     Answers the readings of each part and the punctuation that joins the parts.
     """
     whole = tuple(map(reader.read, column))
-    if all(reading.id != UNKNOWN for reading in whole):
+    in_clear = len(whole) >= CERTAIN and len(set(whole)) == 1
+    if in_clear or all(reading.id != UNKNOWN for reading in whole):
         return [whole], ()
     joiners = {tuple(_INNER_PUNCTUATION.findall(token)) for token in column}
     cuts = [[part for part in _PUNCTUATION.split(token) if part] for token in column]
