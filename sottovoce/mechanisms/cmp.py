@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms.noise import NOISE_CAVEATS, NoiseMechanism, SphericalNoise
 from sottovoce.mechanisms.registry import register
@@ -36,6 +38,11 @@ class CMP(NoiseMechanism):
     def log_density(self, noise: Float64Array) -> Float64Array:
         """-epsilon |x|."""
         return self.noise_law.log_density(noise)
+
+    @property
+    def noise_covariance(self) -> Float64Array:
+        """The same variance in every direction."""
+        return self.noise_law.variance * np.eye(self.space.dimension)
 
     @property
     def noise_guarantee(self) -> Guarantee:

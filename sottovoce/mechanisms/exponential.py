@@ -20,7 +20,7 @@ from sottovoce.mechanisms.tables import REST, Table
 from sottovoce.randomness import Draws
 from sottovoce.spaces.distances import WORDS_AT_A_TIME, Distances, Ranges
 from sottovoce.threads import parallel_map
-from sottovoce.types import BoolArray, Float64Array, IntArray
+from sottovoce.types import BoolArray, Float64Array, FloatArray, IntArray
 
 NEAR = 2048
 """About how many near words a table may hold."""
@@ -44,6 +44,13 @@ class ExponentialMechanism(SamplingMechanism):
     def has_concave_cost(self) -> bool:
         """Whether every word has this law, mixed with nothing else, and the cost is concave."""
         return False
+
+    def mixed(self, law: FloatArray, words: IntArray, outputs: IntArray) -> None:
+        """Change exponential log-probabilities (words, outputs) into the mechanism's, in place.
+
+        For mechanisms that mix this law with another one; here there is nothing to change. The
+        ids of ``outputs`` are in ascending order.
+        """
 
     @property
     def released(self) -> IntArray:

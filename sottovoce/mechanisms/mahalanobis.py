@@ -10,7 +10,12 @@ import numpy as np
 
 from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms.base import parameter, require
-from sottovoce.mechanisms.noise import NOISE_CAVEATS, NoiseMechanism, spherical_noise
+from sottovoce.mechanisms.noise import (
+    NOISE_CAVEATS,
+    NoiseMechanism,
+    SphericalNoise,
+    spherical_noise,
+)
 from sottovoce.mechanisms.registry import register
 from sottovoce.randomness import Draws
 from sottovoce.types import Float64Array, IntArray
@@ -135,6 +140,14 @@ class Mahalanobis(NoiseMechanism):
     def log_density(self, noise: Float64Array) -> Float64Array:
         """-epsilon |x|_M, or that of the compat noise."""
         return self.noise_law.log_density(noise)
+
+    @property
+    def noise_covariance(self) -> Float64Array | None:
+        """That of spherical noise, times S; unknown for the compat noise."""
+        if self.compat != "none":
+            return None
+        spherical = SphericalNoise(self.space.dimension, self.epsilon)
+        return spherical.variance * self.noise_law.shape
 
     def distances(self, words: IntArray, partners: IntArray) -> Float64Array:
         """|w - w'|_M of each word and its partner."""

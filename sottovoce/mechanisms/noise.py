@@ -43,6 +43,11 @@ class SphericalNoise:
         """-epsilon |x|."""
         return np.asarray(-self.epsilon * np.sqrt((noise * noise).sum(axis=-1)))
 
+    @property
+    def variance(self) -> float:
+        """Of each coordinate: the radius is Gamma, so that E |x|^2 = d (d + 1) / epsilon^2."""
+        return (self.dimension + 1) / self.epsilon**2
+
 
 def spherical_noise(draws: Draws, dimension: int, epsilon: float) -> Float64Array:
     """Noise of density proportional to exp(-epsilon |x|): uniform direction, Gamma radius."""
@@ -76,6 +81,16 @@ class NoiseMechanism(WordMechanism):
     @abstractmethod
     def log_density(self, noise: Float64Array) -> Float64Array:
         """The log-density of noise vectors, up to a constant: what ``noise`` draws from."""
+
+    @property
+    def noise_covariance(self) -> Float64Array | None:
+        """The exact covariance of the noise, whose mean is 0; None where nobody worked it out."""
+        return None
+
+    @property
+    def candidates(self) -> int:
+        """Among how many of the nearest words the released one is chosen."""
+        return 1
 
     @property
     @abstractmethod

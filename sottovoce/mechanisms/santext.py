@@ -13,7 +13,7 @@ from sottovoce.mechanisms.base import EPSILON_HELP, parameter, require
 from sottovoce.mechanisms.exponential import ExponentialMechanism
 from sottovoce.mechanisms.registry import register
 from sottovoce.randomness import Draws
-from sottovoce.types import BoolArray, Float64Array, IntArray
+from sottovoce.types import BoolArray, Float64Array, FloatArray, IntArray
 
 OFF_AND_ON = (
     "it changes from almost always to almost never within a narrow range of epsilon (1 to 5 on the "
@@ -84,11 +84,17 @@ class SanText(ExponentialMechanism):
     def log_probabilities(self, ids: IntArray) -> Float64Array:
         """Exact log-probabilities of every word of the space, (len(ids), space.size)."""
         law = super().log_probabilities(ids)
-        spared = np.flatnonzero(self._spared[ids])
+        self.mixed(law, np.asarray(ids), np.arange(self.space.size))
+        return law
+
+    def mixed(self, law: FloatArray, words: IntArray, outputs: IntArray) -> None:
+        """SanText+: a word that is not sensitive is replaced with probability ``p`` only."""
+        spared = np.flatnonzero(self._spared[words]) if self.sensitive < 1 else words[:0]
         if len(spared):
             law[spared] += np.log(self.p)
-            law[spared, np.asarray(ids)[spared]] = np.log1p(-self.p) if self.p < 1 else -np.inf
-        return law
+            column = np.minimum(np.searchsorted(outputs, words[spared]), len(outputs) - 1)
+            same = outputs[column] == words[spared]
+            law[spared[same], column[same]] = np.log1p(-self.p) if self.p < 1 else -np.inf
 
     @property
     def guarantee(self) -> Guarantee:

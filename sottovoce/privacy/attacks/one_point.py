@@ -1,0 +1,287 @@
+"""Evidence of a release ``once``: the words of a place are the N nearest of one noisy point z.
+
+A word u scores s_u(z) = u.z - |u|^2 / 2; the nearer, the higher. The N words shown score above a
+threshold t and all others, the rivals, below it. Before looking, z is about Gaussian, a word of the
+space plus noise: z = mean + root x with x standard normal. The threshold gets a wide Gaussian of
+its own, the last coordinate of x. So each word is a half-space of x,
+
+    sign_u ((root' u, -reach) . x - limit_u) > 0,    limit_u = |u|^2 / 2 - u.mean + middle,
+
+and ``half_spaces.py`` finds the mean of x. Only rivals near the threshold matter, but which they
+are is known only once z is known roughly: a first round takes the rivals of a first guess, the
+second one those of the first's result. A word v is then as likely as noise from v to where z is
+believed to be: -(z - v)' S^-1 (z - v) / 2, with S the covariance of the noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.random import Generator
+
+from sottovoce.errors import UsageError
+from sottovoce.mechanisms.noise import NoiseMechanism
+from sottovoce.privacy.attacks.evidence import Evidence
+from sottovoce.privacy.attacks.half_spaces import FLOOR, cut_off
+from sottovoce.randomness import Draws
+from sottovoce.spaces.space import WordSpace
+from sottovoce.threads import parallel_map
+from sottovoce.types import Float32Array, Float64Array, IntArray, Progress, count_up
+
+ROUNDS = ((600, 2), (1000, 3))
+"""Rivals and sweeps of each round. With 300 rivals the point is found visibly less well."""
+PLACES_AT_A_TIME = 32
+"""Places whose rivals are looked up in one matrix product."""
+NOISE_DRAWS = 100
+"""Draws for each dimension by which an unknown covariance is estimated."""
+ROWS_AT_A_TIME = 4096
+RIDGE = 0.1
+"""Added to the covariance of the words, relative to its mean, where it is inverted."""
+
+WHOLE_RELEASE = (
+    "a release 'once' can only be read as a whole: fewer variants are a random part of the nearest "
+    "words, so give all variants of each text"
+)
+
+
+@dataclass(frozen=True)
+class Factors:
+    """What a round found at a place: x, and the factors of words, for the next round."""
+
+    x: Float32Array
+    words: IntArray
+    widths: Float32Array
+    shifts: Float32Array
+    middle: float
+    reach: float
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class OnePoint(Evidence):
+    """A Gaussian around the noisy point that the nearest words show.
+
+    ``slopes`` and ``levels`` give, for the words that may be released, their scores as functions
+    of x; ``first_guess`` turns the centroid of the words shown into a direction of x.
+    """
+
+    kind: ClassVar[str] = "one noisy point"
+
+    mechanism: NoiseMechanism
+    precision: Float64Array
+    mean: Float64Array
+    root: Float64Array
+    slopes: Float32Array
+    levels: Float32Array
+    center: Float32Array
+    first_guess: Float32Array
+    half_norms: Float32Array
+
+    @classmethod
+    def of(
+        cls,
+        mechanism: NoiseMechanism,
+        *,
+        rng: Generator,
+        weights: Float64Array | None = None,
+    ) -> OnePoint:
+        """From the words that may be meant, those that may be released, and the noise.
+
+        weights
+            How likely each word of the space is to be meant; all alike without.
+        """
+        space = mechanism.space
+        noise = mechanism.noise_covariance
+        if noise is None:
+            noise = estimated_covariance(mechanism, rng)
+        # z before looking: a word and noise.
+        center, spread_of_all = moments(space.vectors)
+        mean, spread = (center, spread_of_all) if weights is None else moments(space.vectors, weights)
+        root = np.asarray(np.linalg.cholesky(spread + _regular(noise)))
+        # Scores of the words that may be released, as functions of x.
+        released = _released_rows(space)
+        slopes = released[:, :-1] @ root.astype(np.float32)
+        levels = -released[:, -1] - released[:, :-1] @ mean.astype(np.float32)
+        # Words chosen by their product with z have a mean that leans by the covariance times z.
+        ridge = RIDGE * np.trace(spread_of_all) / space.dimension * np.eye(space.dimension)
+        first_guess = np.linalg.solve(root, np.linalg.inv(spread_of_all + ridge))
+        # v' S^-1 v / 2 of every word.
+        precision = np.linalg.inv(_regular(noise))
+        half_norms = np.empty(space.size, dtype=np.float32)
+        for start in range(0, space.size, ROWS_AT_A_TIME):
+            block = space.vectors[start : start + ROWS_AT_A_TIME].astype(np.float64)
+            half_norms[start : start + len(block)] = 0.5 * ((block @ precision) * block).sum(axis=1)
+        return cls(
+            mechanism,
+            precision,
+            mean,
+            root,
+            slopes,
+            levels,
+            center.astype(np.float32),
+            first_guess.astype(np.float32),
+            half_norms,
+        )
+
+    def check_variants(self, seen: int, released: int) -> None:
+        """Only the whole release can be read."""
+        if seen < released:
+            raise UsageError(WHOLE_RELEASE)
+
+    def log_likelihood(
+        self, places: Sequence[IntArray], progress: Progress | None = None
+    ) -> Float32Array:
+        """-(z - v)' S^-1 (z - v) / 2 up to a constant, at the mean of z given the words seen.
+
+        The words of a place are taken for all that were released there.
+        """
+        space = self.mechanism.space
+        rows = np.zeros((len(places), space.size), dtype=np.float32)
+        shown = [place for place, ids in enumerate(places) if len(ids)]
+        count = count_up(progress, len(shown))
+        for start in range(0, len(shown), PLACES_AT_A_TIME):
+            block = shown[start : start + PLACES_AT_A_TIME]
+            points = self.points([places[place] for place in block])
+            pulls = _padded((points @ self.precision).astype(np.float32))
+            likelihood = pulls @ space.vectors.T
+            likelihood -= self.half_norms
+            rows[block] = likelihood[: len(block)]
+            count(len(block))
+        return rows
+
+    def points(self, places: Sequence[IntArray]) -> Float64Array:
+        """Where the noisy point of each place is believed to be, (places, dimension)."""
+        parts = [
+            self._points(places[start : start + PLACES_AT_A_TIME])
+            for start in range(0, len(places), PLACES_AT_A_TIME)
+        ]
+        return np.concatenate([*parts, np.empty((0, len(self.mean)))])
+
+    def _points(self, places: Sequence[IntArray]) -> Float64Array:
+        output = self.mechanism.space.output.ids
+        shown = [np.searchsorted(output, np.intersect1d(ids, output)) for ids in places]
+        x = np.stack([self._guess(words) for words in shown])
+        factors: list[Factors | None] = [None] * len(shown)
+        for rivals, sweeps in ROUNDS:
+            # The scores of all words, in one product for all places.
+            scores = _padded(x) @ self.slopes.T
+            scores -= self.levels
+
+            def settle(
+                place: int, scores: Float32Array = scores, rivals: int = rivals, sweeps: int = sweeps
+            ) -> Factors:
+                return self._settled(shown[place], scores[place], rivals, sweeps, factors[place])
+
+            settled = parallel_map(settle, range(len(shown)))
+            factors = list(settled)
+            x = np.stack([place.x for place in settled])
+        return np.asarray(self.mean + x @ self.root.T)
+
+    def _guess(self, words: IntArray) -> Float32Array:
+        """A first x: the whitened centroid, made as long as such points are."""
+        output = self.mechanism.space.output.ids
+        vectors = self.mechanism.space.vectors[output[words]]
+        if not len(words):
+            return np.zeros(len(self.mean), dtype=np.float32)
+        x = self.first_guess @ (vectors.mean(axis=0) - self.center)
+        length = np.sqrt(x @ x)
+        return x * np.float32(np.sqrt(len(x)) / length) if length > 0 else x
+
+    def _settled(
+        self,
+        words: IntArray,
+        scores: Float32Array,
+        rivals: int,
+        sweeps: int,
+        before: Factors | None,
+    ) -> Factors:
+        """One round at one place: the rivals by ``scores``, then ``sweeps`` of matching."""
+        lowest = float(scores[words].min()) if len(words) else float(scores.max())
+        both = np.concatenate([words, self._rivals(words, scores, rivals)])
+        normals = np.empty((len(both), self.slopes.shape[1] + 1), dtype=np.float32)
+        np.take(self.slopes, both, axis=0, out=normals[:, :-1], mode="clip")
+        widths = np.full(len(both), FLOOR, dtype=np.float32)
+        shifts = np.zeros(len(both), dtype=np.float32)
+        if before is None:
+            squares = np.einsum("ij,ij->i", normals[:, :-1], normals[:, :-1])
+            middle, reach = lowest, float(np.sqrt(squares.mean()))
+        else:
+            # The factors of words that were there before are carried over.
+            middle, reach = before.middle, before.reach
+            order = np.argsort(before.words)
+            at = np.searchsorted(before.words, both, sorter=order)
+            at = order[np.minimum(at, len(order) - 1)]
+            same = before.words[at] == both
+            widths[same], shifts[same] = before.widths[at[same]], before.shifts[at[same]]
+        normals[:, -1] = -reach
+        limits = self.levels[both] + np.float32(middle)
+        # Rivals lie on the other side.
+        normals[len(words) :] *= -1
+        limits[len(words) :] *= -1
+        cut = cut_off(normals, limits, widths, shifts, sweeps)
+        return Factors(cut.mean[:-1], both[cut.rows], cut.widths, cut.shifts, middle, reach)
+
+    def _rivals(self, words: IntArray, scores: Float32Array, count: int) -> IntArray:
+        """The words of highest scores that are not shown, and so must lie below the threshold.
+
+        A mechanism that chooses among the k nearest words may show fewer than k: then the best
+        rivals are taken for the rest of the k, and are no rivals.
+        """
+        scores[words] = -np.inf
+        unseen = max(0, self.mechanism.candidates - len(words))
+        count = min(count + unseen, len(scores) - len(words))
+        best = np.argpartition(scores, len(scores) - count)[len(scores) - count :]
+        if unseen:
+            best = best[np.argsort(-scores[best], kind="stable")][unseen:]
+        return best
+
+
+def _padded(rows: Float32Array) -> Float32Array:
+    """Rows of a fixed number: a product then rounds alike however many places there are."""
+    out = np.zeros((PLACES_AT_A_TIME, rows.shape[1]), dtype=np.float32)
+    out[: len(rows)] = rows
+    return out
+
+
+def _released_rows(space: WordSpace) -> Float32Array:
+    """Vectors of the words that may be released, with the column -|w|^2 / 2."""
+    output = space.output.ids
+    return space.folded if len(output) == space.size else space.folded[output]
+
+
+def _regular(covariance: Float64Array) -> Float64Array:
+    """A covariance that can be inverted, even if there is no noise in some direction."""
+    size = len(covariance)
+    return np.asarray(covariance + 1e-6 * np.trace(covariance) / size * np.eye(size))
+
+
+def estimated_covariance(mechanism: NoiseMechanism, rng: Generator) -> Float64Array:
+    """The second moments of the noise, from draws of it."""
+    dimension = mechanism.space.dimension
+    total = np.zeros((dimension, dimension))
+    left = count = NOISE_DRAWS * dimension
+    while left:
+        noise = mechanism.noise(Draws([(rng, min(left, ROWS_AT_A_TIME))]))
+        total += noise.T @ noise
+        left -= len(noise)
+    return total / count
+
+
+def moments(
+    vectors: Float32Array, weights: Float64Array | None = None
+) -> tuple[Float64Array, Float64Array]:
+    """Mean and covariance of vectors, some rows at a time, perhaps weighted."""
+    share = np.ones(len(vectors)) if weights is None else np.asarray(weights, dtype=np.float64)
+    share = share / share.sum()
+    dimension = vectors.shape[1]
+    mean, second = np.zeros(dimension), np.zeros((dimension, dimension))
+    for start in range(0, len(vectors), ROWS_AT_A_TIME):
+        rows = slice(start, start + ROWS_AT_A_TIME)
+        mean += share[rows] @ vectors[rows]
+    for start in range(0, len(vectors), ROWS_AT_A_TIME):
+        rows = slice(start, start + ROWS_AT_A_TIME)
+        scaled = (vectors[rows] - mean) * np.sqrt(share[rows])[:, None]
+        second += scaled.T @ scaled
+    return mean, second
