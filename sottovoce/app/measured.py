@@ -144,8 +144,9 @@ def _query(lazy: Measured | None, log: int | None) -> str | None:
     if not lazy or log is None:
         return None
     return (
-        f"An attacker with this log of {log:,} queries would name your query at the first guess in "
-        f"{100 * lazy['value']:.0f} of 100 cases ({_range(lazy)}; {lazy['queries']} queries tried)."
+        f"The strongest of the attacks tried ({lazy['by']}) names your query at the first guess in "
+        f"{100 * lazy['value']:.0f} of 100 cases ({_range(lazy)}; {lazy['queries']} queries tried). "
+        f"The attacker knows {lazy['knows']}."
     )
 
 
@@ -154,7 +155,8 @@ def _words(words: Measured | None) -> str | None:
         return None
     return (
         f"The strongest of the attacks tried ({words['by']}) recovers {100 * words['value']:.0f} "
-        f"of 100 words ({_range(words)}; {words['queries']} queries tried)."
+        f"of 100 words ({_range(words)}; {words['queries']} queries tried). The attacker knows "
+        f"{words['knows']}."
     )
 
 

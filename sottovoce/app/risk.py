@@ -1,4 +1,4 @@
-"""What an attacker reads off the variants of one query, in numbers and in one sentence."""
+"""What attacks read off the variants of one query, in numbers and in one sentence."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from sottovoce.app.loaded import LoadedParts, Protection
-from sottovoce.mechanisms.base import WordMechanism
-from sottovoce.privacy import Released, RiskReport
-from sottovoce.privacy import attack as assess
-from sottovoce.privacy.attacks.recovery import strongest
+from sottovoce.privacy import Released, RiskReport, attack
+from sottovoce.privacy.attacks.report import strongest
 
 
 class Risk(TypedDict):
     """What attacks on one query gave; ``words`` is null where no attack on words applies."""
 
-    query: dict[str, Any]
+    query: dict[str, Any] | None
     words: dict[str, Any] | None
     sentence: str
 
@@ -26,54 +24,56 @@ def risk_of(
     parts: LoadedParts, protection: Protection, query: str, variants: Sequence[str]
 ) -> Risk:
     """Attack these variants of a query with everything that applies."""
-    mechanism = protection.obfuscator.mechanism
-    report = assess(
+    obfuscator = protection.obfuscator
+    report = attack(
         [Released("query", query, tuple(variants))],
-        mechanism=mechanism if isinstance(mechanism, WordMechanism) else None,
-        whole_texts=not mechanism.by_word,
-        release=protection.obfuscator.release,
+        mechanism=obfuscator.mechanism,
+        release=obfuscator.release,
+        pipeline=obfuscator.pipeline,
         log=parts.log(),
         encoders=parts.attackers(),
         add_originals=True,
         counts=(len(variants),),
     )
     by_query, by_word = _query_risk(report), _word_risk(report)
-    on_words = (
-        by_word["sentence"] if by_word else "No attack on single words applies: not measured."
+    sentences = (
+        by_query["sentence"] if by_query else "Whether your query can be named was not measured.",
+        by_word["sentence"] if by_word else "No attack on single words applies: not measured.",
     )
-    return {"query": by_query, "words": by_word, "sentence": f"{by_query['sentence']} {on_words}"}
+    return {"query": by_query, "words": by_word, "sentence": " ".join(sentences)}
 
 
-def _query_risk(report: RiskReport) -> dict[str, Any]:
-    """Query inference by the encoder that comes nearest."""
-    inferences = [inference for _, inference in report.inferences]
+def _query_risk(report: RiskReport) -> dict[str, Any] | None:
+    """The query inference that comes nearest."""
+    inferences = [inference for _, inference in report.inferences if inference.queries]
+    if not inferences:
+        return None
     best = min(inferences, key=lambda inference: inference.queries[0].rank)
-    (inferred,) = best.queries
-    guesses = f"at guess {inferred.rank:g}" if inferred.rank > 1 else "at the first guess"
+    (ranked,) = best.queries
+    guesses = f"at guess {ranked.rank:g}" if ranked.rank > 1 else "at the first guess"
     return {
-        "rank": inferred.rank,
-        "ties": inferred.ties,
+        "rank": ranked.rank,
+        "ties": ranked.ties,
         "log": best.log,
         "in_log": not best.added,
-        "by": best.encoder,
-        "sentence": (
-            f"An attacker who compares what was sent with a log of {best.log:,} queries, yours "
-            f"among them, comes to yours {guesses}."
-        ),
+        "by": best.attack,
+        "knows": best.knows,
+        "sentence": f"The strongest of the attacks tried ({best.attack}) comes to your query "
+        f"{guesses}: the attacker knows {best.knows}.",
     }
 
 
 def _word_risk(report: RiskReport) -> dict[str, Any] | None:
     """The attack that reads off most words; None where none applies."""
-    recovery = strongest(report.recoveries)
-    if recovery is None or not recovery.words:
+    recovery = strongest(recovery for _, recovery in report.recoveries if recovery.words.total)
+    if recovery is None:
         return None
+    words = recovery.words
     return {
-        "recovered": recovery.words_right,
-        "of": recovery.words,
+        "recovered": words.right,
+        "of": words.total,
         "by": recovery.attack,
-        "sentence": (
-            f"The strongest attack we know ({recovery.attack}) reads {recovery.words_right} of its "
-            f"{recovery.words} words off what was sent."
-        ),
+        "knows": recovery.knows,
+        "sentence": f"An attacker who has not your query in a list reads {words.right} of its "
+        f"{words.total} words off what was sent ({recovery.attack}), and knows {recovery.knows}.",
     }

@@ -12,19 +12,20 @@ from sottovoce.cli.options import (
     AsJson,
     Seed,
     SpaceOptions,
-    build_word_mechanism,
+    build_mechanism,
     figure_option,
     grouped,
 )
-from sottovoce.cli.output import new_console, print_json, progress_bar
+from sottovoce.cli.output import new_console, new_table, print_json, progress_bar
 from sottovoce.errors import UsageError
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.table import Table
 
-    from sottovoce.mechanisms import WordMechanism
+    from sottovoce.mechanisms import Mechanism
     from sottovoce.privacy import Released, RiskReport
-    from sottovoce.privacy.attacks.risk import Headline
+
+SHOWN_RISKS = ("lazy", "active", "motivated", "rank_biased")
 
 
 @grouped
@@ -60,15 +61,24 @@ def attack(
     ] = None,
     engine_encoder: Annotated[
         str | None,
-        typer.Option(help="The engine's encoder, if it has one: the attacker takes another."),
+        typer.Option(help="The engine's encoder, if it has one: the engine is an attacker, too."),
     ] = None,
     add_originals: Annotated[
         bool, typer.Option("--add-originals", help="Add originals that the log lacks to it.")
     ] = False,
     prior: Annotated[
-        Literal["uniform", "log"],
-        typer.Option(help="What words are expected: all alike, or as often as in the log."),
-    ] = "uniform",
+        Literal["log", "wordfreq", "uniform"] | None,
+        typer.Option(
+            help="What words are expected beforehand: as often as in the log (if there is one), as "
+            "in English, or all alike."
+        ),
+    ] = None,
+    pool: Annotated[
+        str | None, typer.Option(help="The public strings that comet released from, as they were.")
+    ] = None,
+    pool_encoder: Annotated[
+        str, typer.Option(help="The encoder that comet used: auto, light, strong, a model's folder.")
+    ] = "auto",
     variants: Annotated[
         list[int] | None,
         typer.Option(
@@ -83,8 +93,9 @@ def attack(
 ) -> None:
     """Attack releases: show which words and queries can still be read off them.
 
-    The headline is the strongest attack's. Attacks that know the mechanism need its name (a file
-    of ours holds it) and the word space it used.
+    The two sentences at the end are about the strongest of the attacks tried: of an attacker who
+    has the very query in a list, and of one who has not. Attacks that know the mechanism need its
+    name (a file of ours holds it) and the word space it used.
 
     [bold]Examples[/bold]
 
@@ -95,28 +106,28 @@ def attack(
       sottovoce attack theirs.csv --log log.tsv -m cmp:epsilon=10 --figure risk.svg
     """
     from sottovoce.privacy import QueryLog, attacker_encoders, read_log, read_releases
-    from sottovoce.privacy import attack as assess
-    from sottovoce.privacy.attacks.run import COUNTS
+    from sottovoce.privacy import attack as run
 
     if variants is not None and min(variants) < 1:
         raise UsageError("-n: an attacker sees at least one variant")
     if log is None and (encoder or engine_encoder or add_originals):
         raise UsageError("--encoder and --add-originals are about query inference: give a --log")
     releases = read_releases(file)
-    word_mechanism, whole_texts = _mechanism(mechanism, releases, resources)
-    strategy = release or _release(releases)
     query_log = None if log is None else QueryLog(read_log(log))
     with progress_bar("attacking") as progress:
-        report = assess(
+        report = run(
             releases,
-            mechanism=word_mechanism,
-            whole_texts=whole_texts is not None,
-            release=strategy,
+            mechanism=_mechanism(
+                mechanism,
+                releases,
+                {**resources.settings, "pool": pool, "encoder": pool_encoder},
+            ),
+            release=release or _release(releases),
             log=query_log,
             encoders=() if query_log is None else attacker_encoders(engine_encoder, encoder),
             add_originals=add_originals,
             prior=prior,
-            counts=variants or COUNTS,
+            counts=variants,
             rng=seed,
             progress=progress,
         )
@@ -125,44 +136,40 @@ def attack(
     if as_json:
         print_json(report.to_dict())
     else:
-        _print(report, whole_texts)
+        _print(report)
 
 
 def _mechanism(
-    spec: str | None, releases: list[Released], resources: SpaceOptions
-) -> tuple[WordMechanism | None, str | None]:
-    """The mechanism asked for, or named by the file in our own words.
-
-    The second answer is the name of one that replaces whole texts: it has no positions to attack.
-    """
+    spec: str | None, releases: list[Released], settings: dict[str, Any]
+) -> Mechanism | None:
+    """The mechanism asked for, or named by the file in our own words."""
     from sottovoce.mechanisms import parse
 
     named = spec or _common(releases, "mechanism")
     if named is None:
-        return None, None
+        return None
     try:
-        kind, parameters = parse(named)
+        _, parameters = parse(named)
     except UsageError:
         if spec is not None:
             raise
-        return None, None  # Somebody else's name for it.
-    if not kind.by_word:
-        return None, kind.name
+        return None  # Somebody else's name for it.
     epsilon = _common(releases, "epsilon")
     added = {} if epsilon is None or "epsilon" in parameters else {"epsilon": float(epsilon)}
-    built = build_word_mechanism(named, added, resources)
-    if epsilon is not None and built.epsilon != float(epsilon):
+    built = build_mechanism(named, added, settings)
+    built_epsilon = getattr(built, "epsilon", None)
+    if epsilon is not None and built_epsilon != float(epsilon):
         raise UsageError(
-            f"the file says another epsilon ({float(epsilon):g}) than -m ({built.epsilon:g}): "
+            f"the file says another epsilon ({float(epsilon):g}) than -m ({built_epsilon:g}): "
             "attack with the one that was used, or leave it out of -m"
         )
     if _common(releases, "made_with") not in (None, built.made_with):
         raise UsageError(
-            "the releases were made with another word space or output vocabulary, so attacks that "
-            "know the mechanism would fail for nothing: name it with --space and "
-            "--output-vocabulary"
+            "the releases were made with another word space, output vocabulary or pool, so attacks "
+            "that know the mechanism would fail for nothing: name it with --space, "
+            "--output-vocabulary or --pool"
         )
-    return built, None
+    return built
 
 
 def _release(releases: list[Released]) -> Release:
@@ -185,95 +192,70 @@ def _common(releases: list[Released], what: str) -> str | None:
     return None if value is None else str(value)
 
 
-def _print(report: RiskReport, whole_texts: str | None) -> None:
-    from rich.table import Table
-
+def _print(report: RiskReport) -> None:
     console = new_console()
-    table = Table("attack", "variants", "words", "95 %", "whole texts", "95 %", box=None)
-    reasons: dict[str, str] = {}
-    for recovery in report.recoveries:
-        if not recovery.applies:
-            reasons.setdefault(recovery.attack, recovery.why)
-            continue
-        table.add_row(
-            "(seeing the noisy points)" if recovery.bound else recovery.attack,
-            str(recovery.n),
-            _share(recovery.word_share),
-            _range(recovery.word_interval),
-            _share(recovery.query_share),
-            _range(recovery.query_interval),
-        )
-    left_out = max((recovery.left_out for recovery in report.recoveries), default=0)
-    console.print(f"{report.releases} texts; words got back, by attack and variants seen:\n")
-    if table.row_count:
-        console.print(table)
-    if left_out:
+    made = f", made by {report.mechanism}, {report.release}" if report.mechanism else ""
+    console.print(f"{report.releases} texts{made}.\n")
+    if report.recoveries:
+        console.print("[bold]An attacker who has not the query in a list[/bold] guesses its words:\n")
+        console.print(_words_table(report))
+    if report.left_out:
         console.print(
-            f"  {left_out} texts left out: their variants differ in their number of words",
+            f"  {report.left_out} texts left out: their variants differ in their number of words",
             style="yellow",
         )
-    applied = {recovery.attack for recovery in report.attacks}
-    for name, why in reasons.items():
-        if name not in applied:
-            console.print(f"  {name}: does not apply; {why}", style="dim")
     if report.inferences:
-        _print_inference(report, console)
-    else:
-        console.print("\nNo query inference: give a query log with --log.", style="dim")
+        first = report.inferences[0][1]
+        added = f", {first.added:,} of them originals that were added" if first.added else ""
+        console.print(
+            f"\n[bold]An attacker who has it in a list[/bold] of {first.log:,} queries{added} "
+            "names it:\n"
+        )
+        console.print(_queries_table(report))
+        chances = ", ".join(
+            f"{first.risks[name].measure} {first.risks[name].chance:.1g}" for name in SHOWN_RISKS
+        )
+        console.print(f"  a blind guess: {chances}", style="dim")
     console.print()
-    for what, headline in (("words", report.words), ("whole texts", report.texts)):
-        console.print(_headline(what, headline), style="bold")
-    if whole_texts is not None:
-        console.print(
-            f"There is no attack here that knows {whole_texts}: its risk may be larger.",
-            style="yellow",
-        )
-    elif report.mechanism is None:
-        console.print(
-            "Attacks that know the mechanism were not tried: name it with -m.", style="yellow"
-        )
+    for what, headline in (("words", report.words), ("queries", report.queries)):
+        unmeasured = f"No attack on {what} was tried: their risk was not measured."
+        console.print(unmeasured if headline is None else headline.sentence, style="bold")
+    for name, why in report.not_tried.items():
+        console.print(f"Not tried: {name}; {why}.", style="yellow")
     if report.seeded:
         console.print("seeded: the attacker's draws can be repeated", style="yellow")
 
 
-def _print_inference(report: RiskReport, console: Console) -> None:
-    from rich.table import Table
+def _words_table(report: RiskReport) -> Table:
+    numbers = ("variants", "words", "95 %", "content", "function", "whole texts")
+    table = new_table("attack", *numbers, numbers=numbers)
+    for n, recovery in report.recoveries:
+        words = recovery.words
+        table.add_row(
+            recovery.attack,
+            str(n),
+            _share(words.value),
+            f"{words.low:.0%}–{words.high:.0%}",
+            _share(recovery.content.value),
+            _share(recovery.function.value),
+            _share(recovery.whole.value),
+        )
+    return table
 
+
+def _queries_table(report: RiskReport) -> Table:
     first = report.inferences[0][1]
-    shown = ("lazy", "active", "motivated", "rank_biased")
-    table = Table("encoder", "variants", box=None, padding=(0, 1, 0, 0))
-    for name in shown:
-        table.add_column(first.risks[name].measure, no_wrap=True)
+    measures = [first.risks[name].measure for name in SHOWN_RISKS]
+    table = new_table("attack", "variants", *measures, numbers=("variants", *measures))
     for n, inference in report.inferences:
-        risks = [inference.risks[name] for name in shown]
+        risks = [inference.risks[name] for name in SHOWN_RISKS]
         cells = [f"{risk.value:.2f} ({risk.low:.2f}–{risk.high:.2f})" for risk in risks]
-        table.add_row(inference.encoder, str(n), *cells)
-    measures = [first.risks[name] for name in shown]
-    chances = ", ".join(f"{risk.measure} {risk.chance:.1g}" for risk in measures)
-    console.print(
-        f"\nQuery inference in a log of {first.log:,} queries"
-        + (f", {first.added:,} of them originals that were added" if first.added else "")
-        + ":\n"
-    )
-    console.print(table)
-    console.print(f"  a blind guess: {chances}", style="dim")
-
-
-def _headline(what: str, headline: Headline | None) -> str:
-    if headline is None:
-        return f"No attack on {what} applies: their risk was not measured."
-    return (
-        f"The strongest attack ({headline.attack}, {headline.n} variants) gets "
-        f"{headline.share:.0%} of the {what} back (95 %: {headline.low:.0%}–{headline.high:.0%})."
-    )
+        table.add_row(inference.attack, str(n), *cells)
+    return table
 
 
 def _share(share: float | None) -> str:
     return "" if share is None else f"{share:.1%}"
-
-
-def _range(ends: tuple[float, float] | None) -> str:
-    return "" if ends is None else f"{ends[0]:.0%}–{ends[1]:.0%}"
 
 
 Point = tuple[int, float, float, float]
@@ -286,22 +268,17 @@ def _draw(report: RiskReport, path: Path) -> None:
 
     figure, plots = new_figure(columns=2 if report.inferences else 1)
     words: dict[str, list[Point]] = {}
-    for recovery in report.attacks:
-        low, high = recovery.word_interval or (0.0, 1.0)
-        point = recovery.n, recovery.word_share or 0.0, low, high
-        words.setdefault(recovery.attack, []).append(point)
+    for n, recovery in report.recoveries:
+        share = recovery.words
+        words.setdefault(recovery.attack, []).append((n, share.value or 0, share.low, share.high))
     _draw_curves(plots[0], words, "words got back", "share of the words")
-    if report.inferences:
-        queries: dict[str, list[Point]] = {}
-        encoders = dict.fromkeys(inference.encoder for _, inference in report.inferences)
-        for encoder in encoders:
-            for kind in ("lazy", "active"):
-                for n, inference in report.inferences:
-                    if inference.encoder == encoder:
-                        risk = inference.risks[kind]
-                        point = n, risk.value, risk.low, risk.high
-                        queries.setdefault(f"{risk.measure}, {encoder}", []).append(point)
-        _draw_curves(plots[1], queries, "query inference", "share of the queries")
+    queries: dict[str, list[Point]] = {}
+    for n, inference in report.inferences:
+        for risk in (inference.lazy, inference.active):
+            label = f"{risk.measure}, {inference.attack}"
+            queries.setdefault(label, []).append((n, risk.value, risk.low, risk.high))
+    if queries:
+        _draw_curves(plots[1], queries, "queries named", "share of the queries")
     save_figure(figure, path)
 
 

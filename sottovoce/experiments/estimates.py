@@ -17,6 +17,7 @@ import numpy as np
 from sottovoce.experiments.measures import MAIN_MEASURE, STRONGEST, Measure
 from sottovoce.experiments.results import Grid, Place, Results, Setting, curves, grouped
 from sottovoce.experiments.tables import NO_PRIVACY
+from sottovoce.privacy.attacks.report import strongest as _strongest
 from sottovoce.privacy.quipu_score import QuipuScore, quipu
 from sottovoce.statistics import bootstrap_means, clopper_pearson, mean_over_seeds
 from sottovoce.types import Float64Array, IntArray
@@ -70,10 +71,9 @@ class Strongest:
 def strongest(results: Results, collection: str) -> dict[Setting, Strongest]:
     """The strongest attack on each setting; settings that nothing attacked are left out.
 
-    The attack is chosen by the mean that is then reported: where two are alike, this errs on the
-    side of the attacker.
+    Query inference that names the query at the first guess has all of its words.
     """
-    by_setting: dict[Setting, Strongest] = {}
+    by_setting: dict[Setting, list[Strongest]] = {}
     for measure in results.measures(Place(collection), "words", "lazy"):
         grid = results.grid(measure, Place(collection))
         for setting, row in zip(grid.settings, grid.values, strict=True):
@@ -81,10 +81,10 @@ def strongest(results: Results, collection: str) -> dict[Setting, Strongest]:
             if not len(measured):
                 continue
             queries = tuple(grid.queries[number] for number in measured)
-            attack = Strongest(measure, queries, row[measured])
-            if setting not in by_setting or attack.mean > by_setting[setting].mean:
-                by_setting[setting] = attack
-    return by_setting
+            by_setting.setdefault(setting, []).append(Strongest(measure, queries, row[measured]))
+    return {
+        setting: best for setting, attacks in by_setting.items() if (best := _strongest(attacks))
+    }
 
 
 def quipu_scores(

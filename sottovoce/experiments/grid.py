@@ -223,7 +223,7 @@ def _leaks(experiment: Experiment) -> Iterator[Job]:
             for encoder in asked.inference_encoders
         ]
     if asked.attacks:
-        parts.append(replace(nothing, attacks=asked.attacks, attacked=asked.attacked))
+        parts.append(replace(asked, similarity=(), inference_encoders=(), similarity_encoder="auto"))
     for part in parts:
         for source in _sources(experiment):
             yield Leak(source, part)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 InferenceKind: TypeAlias = Literal["lazy", "active", "motivated"]
-RecoveryKind: TypeAlias = Literal["words", "query"]
+RecoveryKind: TypeAlias = Literal["words", "content", "query"]
 MeasureKind: TypeAlias = (
     Literal["answers", "pooled recall", "pool", "similarity", "strongest"]
     | InferenceKind
@@ -15,8 +15,9 @@ MeasureKind: TypeAlias = (
 )
 """answers: how good they are, by a measure of ir_measures. pooled recall, pool: the share of the
 relevant documents in a pool, and its documents. similarity: of variants and query. lazy, active,
-motivated: query inference that guesses once, ten times, or goes down its list. words, query: the
-share of the words recovered, and whether all were. strongest: the attack that gets most."""
+motivated: query inference that guesses once, ten times, or goes down its list. words, content,
+query: the share of the words recovered, of the content words, and whether all were. strongest: the
+attack that gets most."""
 
 INFERENCE: tuple[InferenceKind, ...] = get_args(InferenceKind)
 RECOVERY: tuple[RecoveryKind, ...] = get_args(RecoveryKind)
@@ -33,7 +34,7 @@ class Measure:
     """A measure of queries.
 
     ``detail`` is, by kind, the name that ir_measures has for it; the least grade that counts; the
-    similarity; the attacker's encoder (query inference); the attack (words, query).
+    similarity; ``aligned`` or the attacker's encoder (query inference); the attack on words.
     """
 
     kind: MeasureKind

@@ -182,6 +182,13 @@ class Results:
             for setting, row in zip(grid.settings, grid.values.tolist(), strict=True)
         }
 
+    def knowledge(self, attack: str) -> str:
+        """What the attacker behind a measure knew, in words."""
+        for attackers in self.manifest["facts"].get("attackers", ()):
+            if attack in attackers:
+                return str(attackers[attack])
+        return "what is not recorded"
+
     def grid(self, measure: Measure | str, place: Place, system: str = PRIVATE) -> Grid:
         """The same as an array; settings and queries in order of appearance."""
         return self._grid(Group(place, system, Measure.read(measure)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from sottovoce.encoders import load_encoder
 from sottovoce.experiments.estimates import estimates
@@ -17,9 +17,12 @@ from sottovoce.experiments.results import Place, Results, Setting
 from sottovoce.experiments.tables import NO_PRIVACY, PRIVATE, SAME_DEPTH
 from sottovoce.files import locked, write_whole
 from sottovoce.paths import experiments_folder
+from sottovoce.privacy.attacks.report import strongest
 
 PLACE = ("fingerprint", "engine", "reranker", "depth")
 """What must be equal for figures to be of the same search."""
+LAYOUT = 2
+"""Summaries of another layout are not used: those of layout 1 had figures of weaker attacks."""
 LETTERS = 16
 """Letters of a fingerprint in the name of a file."""
 
@@ -59,11 +62,11 @@ def _kept(fingerprint: str) -> list[dict[str, Any]]:
         summaries: list[dict[str, Any]] = json.loads(data)
     except (OSError, ValueError):
         return []
-    # Those of earlier versions lack the log's hash, and are not used.
+    # Those of earlier versions lack what attackers knew: their attacks were weaker.
     return [
         summary
         for summary in summaries
-        if summary["fingerprint"] == fingerprint and "log_sha256" in summary
+        if summary["fingerprint"] == fingerprint and summary.get("layout") == LAYOUT
     ]
 
 
@@ -85,6 +88,7 @@ def _summary(results: Results, place: Place) -> dict[str, Any]:
     }
     baseline = {MAIN_MEASURE.label: MAIN_MEASURE, "recall": recall}
     return {
+        "layout": LAYOUT,
         "collection": place.collection,
         "engine": _named(place.engine),
         "reranker": _named(place.reranker),
@@ -124,14 +128,21 @@ def _estimates(results: Results, measure: Measure, place: Place, system: str) ->
     }
 
 
+class _Attack(NamedTuple):
+    mean: float
+    number: dict[str, Any]
+
+
 def _strongest(results: Results, collection: str, kind: MeasureKind) -> Estimates:
-    """The encoder or attack with the greatest mean, which is named."""
-    by_setting: Estimates = {}
+    """The strongest attack on each setting, which is named with what the attacker knew."""
+    attacks: dict[Setting, list[_Attack]] = {}
     for measure in results.measures(Place(collection), kind):
+        by = {"by": measure.detail, "knows": results.knowledge(measure.detail)}
         for setting, number in _estimates(results, measure, Place(collection), PRIVATE).items():
-            if setting not in by_setting or number["value"] > by_setting[setting]["value"]:
-                by_setting[setting] = {**number, "by": measure.detail}
-    return by_setting
+            attacks.setdefault(setting, []).append(_Attack(number["value"], {**number, **by}))
+    return {
+        setting: best.number for setting, tried in attacks.items() if (best := strongest(tried))
+    }
 
 
 def _only(by_setting: Estimates) -> float | None:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 from sottovoce.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from sottovoce.privacy.attacks.inference import Inference, attacker_encoders, infer
+    from sottovoce.privacy.attacks.cosine import attacker_encoders, infer
     from sottovoce.privacy.attacks.query_log import QueryLog, read_log
-    from sottovoce.privacy.attacks.recovery import Recovery
+    from sottovoce.privacy.attacks.ranked import Inference
     from sottovoce.privacy.attacks.releases import Released, read_releases
-    from sottovoce.privacy.attacks.risk import RiskReport, attack
-    from sottovoce.privacy.attacks.run import reconstruct
+    from sottovoce.privacy.attacks.report import Headline, RiskReport
+    from sottovoce.privacy.attacks.run import attack
+    from sottovoce.privacy.attacks.words import WordRecovery
     from sottovoce.privacy.auditing import Audit, Claim, Finding, Verdict, Witness, audit
     from sottovoce.privacy.calibration import Calibration, calibrate
     from sottovoce.privacy.costs import Cost, measure_cost
@@ -43,11 +44,11 @@ __all__ = [
     "Curve",
     "Deniability",
     "Finding",
+    "Headline",
     "Inference",
     "MembershipReport",
     "QueryLog",
     "QuipuScore",
-    "Recovery",
     "Released",
     "RiskReport",
     "Similarity",
@@ -56,6 +57,7 @@ __all__ = [
     "UserLog",
     "Verdict",
     "Witness",
+    "WordRecovery",
     "attack",
     "attacker_encoders",
     "audit",
@@ -69,7 +71,6 @@ __all__ = [
     "read_log",
     "read_releases",
     "read_user_log",
-    "reconstruct",
     "sample_words",
     "similarity",
 ]
@@ -77,12 +78,13 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        ".attacks.inference": "Inference, attacker_encoders, infer",
+        ".attacks.cosine": "attacker_encoders, infer",
         ".attacks.query_log": "QueryLog, read_log",
-        ".attacks.recovery": "Recovery",
+        ".attacks.ranked": "Inference",
         ".attacks.releases": "Released, read_releases",
-        ".attacks.risk": "RiskReport, attack",
-        ".attacks.run": "reconstruct",
+        ".attacks.report": "Headline, RiskReport",
+        ".attacks.run": "attack",
+        ".attacks.words": "WordRecovery",
         ".auditing": "Audit, Claim, Finding, Verdict, Witness, audit",
         ".calibration": "Calibration, calibrate",
         ".costs": "Cost, measure_cost",

@@ -10,20 +10,16 @@ from sottovoce.experiments.cells.draw import Variants
 from sottovoce.experiments.grid import Leak, Source
 from sottovoce.experiments.measures import Measure
 from sottovoce.experiments.naming import without_path
-from sottovoce.experiments.resource_cache import ResourceCache
+from sottovoce.experiments.resource_cache import ResourceCache, pipeline
 from sottovoce.experiments.store import CellResult
 from sottovoce.experiments.tables import PRIVATE, make_table
-from sottovoce.mechanisms import WordMechanism, parse
-from sottovoce.privacy import Recovery, reconstruct
-from sottovoce.privacy.attacks.inference import infer
+from sottovoce.privacy import Inference, RiskReport, WordRecovery, attack
 from sottovoce.privacy.attacks.releases import Released
-from sottovoce.privacy.plausible_deniability import word_mechanism
 from sottovoce.privacy.text_similarity import SimilarityMeter
 
 Leaked: TypeAlias = tuple[str, Measure, float]
 """Query, measure, value."""
 
-WHOLE_TEXTS = "it replaces whole texts: there are no words to line up"
 NOTHING_RELEASED = "not one query has a variant: there is nothing to attack"
 
 
@@ -37,19 +33,20 @@ def leak(job: Leak, cache: ResourceCache, variants: Variants) -> CellResult:
         if its_variants
     ]
     leaked: list[Leaked] = []
-    reasons = {} if releases else {"all": NOTHING_RELEASED}
+    facts = _unreleased(source, len(variants) - len(releases))
     if releases:
         leaked += _similar(job, releases)
-        leaked += _inferred(job, cache, releases)
-        recoveries = _recovered(job, cache, releases)
-        leaked += [row for recovery in recoveries for row in _shares(recovery)]
-        reasons = {recovery.attack: recovery.why for recovery in recoveries if not recovery.applies}
+        report = _attacked(job, cache, releases)
+        leaked += [row for _, inference in report.inferences for row in _ranks(inference)]
+        leaked += [row for _, recovery in report.recoveries for row in _shares(recovery)]
+        facts |= _attackers(source, report)
+    else:
+        facts["attacks that were not tried"] = {source.mechanism: NOTHING_RELEASED}
     name = cache.collection(source.collection).name
     setting = (source.mechanism, source.epsilon, source.release, source.n, source.seed, PRIVATE)
     rows = [
         (name, "", "", *setting, query, measure.label, value) for query, measure, value in leaked
     ]
-    facts = _facts(source, reasons, len(variants) - len(releases))
     return CellResult("queries", make_table("queries", rows), facts=facts)
 
 
@@ -64,62 +61,62 @@ def _similar(job: Leak, releases: Sequence[Released]) -> Iterator[Leaked]:
             yield query, Measure("similarity", name), float(value)
 
 
-def _inferred(job: Leak, cache: ResourceCache, releases: Sequence[Released]) -> Iterator[Leaked]:
-    """Ranks of the originals as risks: of one guess, of ten, of going down the list."""
-    if job.privacy.log is None:
-        return
-    log = cache.log(job.privacy.log)
-    for name in job.privacy.inference_encoders:
-        encoder = load_encoder(name)
-        inference = infer(releases, log, encoder, add_originals=True)
-        by = without_path(encoder.name)
-        for guess in inference.queries:
-            yield guess.id, Measure("lazy", by), float(guess.rank <= 1)
-            yield guess.id, Measure("active", by), float(guess.rank <= inference.depth)
-            yield guess.id, Measure("motivated", by), 1 / guess.rank
+def _attacked(job: Leak, cache: ResourceCache, releases: Sequence[Released]) -> RiskReport:
+    """Every attack of the job; by one who knows the mechanism, if the experiment knows it.
 
-
-def _recovered(job: Leak, cache: ResourceCache, releases: Sequence[Released]) -> list[Recovery]:
-    """Attacks that know the mechanism; of releases by an unknown one, what needs none.
-
-    This is the only place where an experiment calls them.
+    This is the only place where an experiment attacks.
     """
-    source, attacks = job.source, job.privacy.attacks
-    if not attacks:
-        return []
-    mechanism: WordMechanism | None = None
+    source, privacy = job.source, job.privacy
+    mechanism = None
     if source.spec is not None:
-        if not parse(source.spec)[0].by_word:
-            return [Recovery(name, source.n, applies=False, why=WHOLE_TEXTS) for name in attacks]
-        mechanism = word_mechanism(cache.mechanism(source.spec, source.epsilon, source.texts))
-    count = min(job.privacy.attacked or len(releases), len(releases))
-    return reconstruct(
+        mechanism = cache.mechanism(source.spec, source.epsilon, source.texts)
+    count = min(privacy.attacked or len(releases), len(releases))
+    return attack(
         [releases[number * len(releases) // count] for number in range(count)],
-        mechanism,
+        mechanism=mechanism,
         release=source.release,
+        pipeline=pipeline(source.texts, mechanism) if mechanism else None,
+        log=None if privacy.log is None else cache.log(privacy.log),
+        encoders=[load_encoder(name) for name in privacy.inference_encoders],
+        add_originals=True,
         counts=[source.n],
-        attacks=attacks,
-        bounds=False,
+        attacks=privacy.attacks,
         rng=source.seed,
     )
 
 
-def _shares(recovery: Recovery) -> Iterator[Leaked]:
-    """What an attack got of each text, if it applies."""
-    for text in recovery.by_text if recovery.applies else ():
+def _ranks(inference: Inference) -> Iterator[Leaked]:
+    """Ranks of the originals as risks: of one guess, of ten, of going down the list."""
+    by = without_path(inference.attack)
+    for guess in inference.queries:
+        yield guess.id, Measure("lazy", by), float(guess.rank <= 1)
+        yield guess.id, Measure("active", by), float(guess.rank <= inference.depth)
+        yield guess.id, Measure("motivated", by), 1 / guess.rank
+
+
+def _shares(recovery: WordRecovery) -> Iterator[Leaked]:
+    """What an attack got of each text."""
+    for text in recovery.by_text:
         if text.words:
             yield text.id, Measure("words", recovery.attack), text.right / text.words
             yield text.id, Measure("query", recovery.attack), float(text.whole)
+        if text.content:
+            yield text.id, Measure("content", recovery.attack), text.content_right / text.content
 
 
-def _facts(source: Source, reasons: dict[str, str], unreleased: int) -> dict[str, Any]:
+def _attackers(source: Source, report: RiskReport) -> dict[str, Any]:
+    """What each attacker knew, and what was not tried."""
     facts: dict[str, Any] = {}
-    if reasons:
-        facts["attacks that do not apply"] = {"mechanism": source.mechanism, **reasons}
-    if unreleased:
-        facts["queries without a variant"] = {
-            "mechanism": source.mechanism,
-            "epsilon": source.epsilon,
-            "queries": unreleased,
-        }
+    attacks = [*(made for _, made in report.recoveries), *(made for _, made in report.inferences)]
+    if attacks:
+        facts["attackers"] = {without_path(made.attack): made.knows for made in attacks}
+    if report.not_tried:
+        facts["attacks that were not tried"] = {"mechanism": source.mechanism, **report.not_tried}
     return facts
+
+
+def _unreleased(source: Source, count: int) -> dict[str, Any]:
+    if not count:
+        return {}
+    setting = {"mechanism": source.mechanism, "epsilon": source.epsilon, "queries": count}
+    return {"queries without a variant": setting}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -36,7 +36,11 @@ ATTACKERS: dict[MeasureKind, str] = {
     "active": "active: first ten",
     "motivated": "motivated: 1 / rank",
 }
-RECOVERED: dict[MeasureKind, str] = {"words": "words", "query": "whole queries"}
+RECOVERED: dict[MeasureKind, str] = {
+    "words": "words",
+    "content": "content words",
+    "query": "whole queries",
+}
 NO_PROOF = "These are the attacks that were run: a better one may get more."
 FLAG_LETTERS: dict[Flag, str] = {
     "degenerate": "d",
@@ -110,6 +114,7 @@ def best_trades(results: Results, place: Place) -> Table | None:
         notes=(
             "Means decide who is here: with overlapping intervals another sample of queries may "
             "choose others.",
+            *_knowledge(results, attackers),
         ),
     )
 
@@ -122,20 +127,19 @@ def risk_tables(results: Results, collection: str) -> Iterator[Table]:
     if attacks := strongest(results, collection):
         yield _strongest(results, collection, attacks)
     inference = results.measures(Place(collection), *INFERENCE)
-    for encoder in dict.fromkeys(measure.detail for measure in inference):
+    for attacker in dict.fromkeys(measure.detail for measure in inference):
         yield _listed(
             results,
             collection,
             {
                 measure: ATTACKERS[measure.kind]
                 for measure in inference
-                if measure.detail == encoder
+                if measure.detail == attacker
             },
-            name=slug("query-inference", encoder, collection),
-            title=f"Query inference with the encoder {encoder}, {last_part(collection)}",
-            caption="The attacker ranks a query log, which holds the original too, by its likeness "
-            "to the variants: how often the original is first or among the first ten, and the mean "
-            "of one over its rank",
+            name=slug("query-inference", attacker, collection),
+            title=f"Query inference, {attacker}, {last_part(collection)}",
+            caption="The attacker ranks a query log, which holds the original too: how often the "
+            "original is first or among the first ten, and the mean of one over its rank",
             head="attacker",
             intervals=f"{SHARE_INTERVALS} (motivated: {MEAN_INTERVALS})",
         )
@@ -152,6 +156,12 @@ def risk_tables(results: Results, collection: str) -> Iterator[Table]:
                 head="attack",
                 intervals=interval_kind(recovered[0]),
             )
+
+
+def _knowledge(results: Results, attacks: Iterable[Measure]) -> list[str]:
+    """What each attacker knew: no risk is shown without it."""
+    names = dict.fromkeys(measure.detail for measure in attacks)
+    return [f"{name}: the attacker knows {results.knowledge(name)}." for name in names]
 
 
 def _attack_numbers(
@@ -185,6 +195,7 @@ def _strongest(results: Results, collection: str, attacks: Mapping[Setting, Stro
             NO_PROOF,
             "The strongest is chosen by the same means that are shown, which errs on the side of "
             "the attacker.",
+            *_knowledge(results, attackers),
         ),
     )
 
@@ -223,7 +234,7 @@ def _listed(
         name=name,
         title=title,
         caption=f"{caption}. {sized(*grids.values())}{names.shared}; {intervals}.",
-        notes=(NO_PROOF,),
+        notes=(NO_PROOF, *_knowledge(results, labels)),
     )
 
 

@@ -261,5 +261,7 @@ def _privacy_measures(privacy: Privacy) -> Iterator[Measure]:
     yield from (Measure("similarity", name) for name in privacy.similarity)
     if privacy.log is not None:
         encoders = [without_path(encoder_name(name)) for name in privacy.inference_encoders]
+        encoders += ["aligned"] if "aligned" in privacy.attacks else []
         yield from (Measure(risk, encoder) for encoder in encoders for risk in INFERENCE)
-    yield from (Measure(share, attack) for attack in privacy.attacks for share in RECOVERY)
+    words = [attack for attack in privacy.attacks if attack != "aligned"]
+    yield from (Measure(share, attack) for attack in words for share in RECOVERY)

@@ -32,7 +32,7 @@ from sottovoce.experiments.schema.values import (
 from sottovoce.experiments.tables import COLUMNS
 from sottovoce.mechanisms import Mechanism, parse
 from sottovoce.mechanisms.build import RESOURCE_KINDS, resource_kind
-from sottovoce.privacy.attacks.run import ATTACKS
+from sottovoce.privacy.attacks.run import ATTACKS, Attack
 from sottovoce.privacy.text_similarity import MEASURES
 from sottovoce.text.protection import protected_tags
 
@@ -107,13 +107,12 @@ class Privacy:
     similarity: Different[Annotated[str, one_of(MEASURES)]] = ("jaccard", "semantic")
     similarity_encoder: Encoder = "auto"
     log: Annotated[Text, resolved_by(Folder.log)] | None = None
-    """The attacker's query log: ``demo`` or a file. None: no query inference."""
+    """The attacker's query log: ``demo`` or a file. None: no query inference, and priors by
+    wordfreq."""
     inference_encoders: Different[Encoder] = ("light",)
-    attacks: Different[Annotated[str, one_of(ATTACKS)]] = (
-        *("mode", "centroid", "likelihood", "intersection", "cell"),
-    )
+    attacks: Different[Annotated[Attack, one_of(ATTACKS)]] = ATTACKS
     attacked: Count | None = None
-    """Queries whose words are recovered, spread over the collection; None: all."""
+    """Queries that these attacks are run on, spread over the collection; None: all."""
 
 
 @dataclass(frozen=True)

@@ -1,212 +1,313 @@
-"""Every attack on a release, for several numbers of variants."""
+"""Every attack on a set of releases, for several numbers of variants seen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Literal
-
-import numpy as np
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal, TypeAlias, get_args
 
 from sottovoce.choices import Release
+from sottovoce.encoders import Encoder
 from sottovoce.errors import UsageError
-from sottovoce.mechanisms.base import WordMechanism
-from sottovoce.mechanisms.boxes import BoxMechanism
-from sottovoce.mechanisms.noise import NoiseMechanism
-from sottovoce.privacy.attacks.alignment import Text, align
-from sottovoce.privacy.attacks.ceiling import seen_through
-from sottovoce.privacy.attacks.cells import cells
-from sottovoce.privacy.attacks.intersection import intersection
-from sottovoce.privacy.attacks.likelihood import likelihood
-from sottovoce.privacy.attacks.priors import log_prior
-from sottovoce.privacy.attacks.recovery import Guessed, Recovery
+from sottovoce.mechanisms.base import Mechanism, PoolMechanism, WordMechanism
+from sottovoce.privacy.attacks.cosine import infer
+from sottovoce.privacy.attacks.evidence import Evidence
+from sottovoce.privacy.attacks.evidence_kinds import evidence_for
+from sottovoce.privacy.attacks.language import TextModel, Trigrams
+from sottovoce.privacy.attacks.places import PlacedText, line_up
+from sottovoce.privacy.attacks.priors import Prior
+from sottovoce.privacy.attacks.queries import AlignedLog
+from sottovoce.privacy.attacks.query_log import QueryLog, require_in_log
+from sottovoce.privacy.attacks.ranked import DEPTH, Attacked, Inference
 from sottovoce.privacy.attacks.releases import Released
-from sottovoce.privacy.attacks.sampled import sampled
-from sottovoce.privacy.attacks.simple import centroid, mode
-from sottovoce.privacy.attacks.target import CERTAIN, Target
-from sottovoce.randomness import Randomness, as_generator, is_seeded
-from sottovoce.types import UNKNOWN, BoolArray, Float64Array, IntArray, Progress
+from sottovoce.privacy.attacks.report import RiskReport
+from sottovoce.privacy.attacks.sentences import infer_sentences
+from sottovoce.privacy.attacks.words import (
+    TextWords,
+    WordRecovery,
+    evidence_rows,
+    guess,
+    guessed_words,
+    judge,
+    shown_words,
+)
+from sottovoce.randomness import Randomness, is_seeded
+from sottovoce.text import TextPipeline
+from sottovoce.types import Progress
 
 COUNTS = (1, 5, 20, 50)
 """How many variants of a text the attacker sees, as far as there are so many."""
-CEILING = "ceiling"
-ATTACKS = ("mode", "centroid", "likelihood", "intersection", "sampled", "cell")
-"""In the order in which they are reported; ``ceiling``, a bound, follows the attack on ``once``."""
-CEILING_DRAWS = 4
-"""Noisy points for each word of the texts."""
 
-NEEDS_MECHANISM = "it needs to know the mechanism: name it"
-ONE_POINT = "all variants come from one noisy point, so they are no independent draws"
-ANOTHER_LAW = (
-    "this mechanism cannot have made these releases: name its parameters, its space and its output "
-    "vocabulary as they were"
-)
-FEWEST_SURVIVORS = 0.5
-"""The true word survives wherever the law is the right one; far fewer on average, and it is not."""
+PriorName: TypeAlias = Literal["log", "wordfreq", "uniform"]
+Attack: TypeAlias = Literal["mode", "uniform", "prior", "context", "aligned"]
+ATTACKS: tuple[Attack, ...] = get_args(Attack)
+"""mode: the word that most variants show. uniform, prior, context: the likeliest word by the
+mechanism's own law, with all words alike beforehand, as frequent as in a log or a language, in texts
+like those of a log. aligned: the log query that is likeliest by that law, place by place."""
+
+KNOWN_MECHANISM = "the mechanism with its parameters"
+NO_MECHANISM = "it needs to know the mechanism: name it"
+NO_LOG = "it needs a query log: give one"
+WHOLE_TEXTS = "the mechanism replaces whole texts: there are no words to line up"
+REWRITTEN = "no attack here knows how this mechanism rewrites a text"
 WHOLE_RELEASE = "a release 'once' is read as a whole: fewer variants are a random part of it"
 
 
-def reconstruct(
+def attack(
     releases: Sequence[Released],
-    mechanism: WordMechanism | None,
     *,
+    mechanism: Mechanism | None = None,
     release: Release = "independent",
+    pipeline: TextPipeline | None = None,
+    log: QueryLog | None = None,
+    encoders: Sequence[Encoder] = (),
+    add_originals: bool = False,
+    prior: PriorName | None = None,
     counts: Sequence[int] | None = None,
-    prior: Literal["uniform"] | Float64Array = "uniform",
-    attacks: Sequence[str] | None = None,
-    bounds: bool = True,
+    attacks: Sequence[Attack] | None = None,
     rng: Randomness = None,
     progress: Progress | None = None,
-) -> list[Recovery]:
-    """Try to read the words of the texts off their variants.
+) -> RiskReport:
+    """Run every attack on the releases.
 
-    counts
-        Numbers of variants to attack; by default 1, 5, 20, 50 and all there are. A text with
-        fewer variants is attacked with what it has.
+    mechanism
+        What made them: with it the attacker knows more. Without, there are only the mode and
+        query inference by encoders.
+    pipeline
+        How texts were cut into words; by default as the mechanism's paper has it.
+    log
+        The attacker's query log: for query inference, and for what words and texts are likely.
+        What is attacked is taken out of it before anything is counted.
+    encoders
+        What query inference by cosine compares with: see :func:`attacker_encoders`.
+    add_originals
+        Put originals that the log lacks beside it: query inference is about an attacker who has
+        the very query in a list.
     prior
-        ``uniform``, or positive frequencies, one for each word of the space.
+        How likely words are beforehand: as in the log (the default if there is one), in English
+        (``wordfreq``), or all alike.
+    counts
+        How many variants the attacker sees, one number after the other, and all of them in the
+        end; 1, 5, 20 and 50 by default.
     attacks
-        Some of ``ATTACKS``; by default each one, with the reason where it does not apply.
-    bounds
-        Whether ``ceiling`` is measured beside the attack that it belongs to.
+        Some of ``ATTACKS``; all by default.
     """
-    if release not in ("independent", "once"):
-        raise UsageError("a release is 'independent' or 'once'")
-    if release == "once" and mechanism is not None and not mechanism.supports_once:
-        raise UsageError("release 'once' is made by noise mechanisms only: use 'independent'")
-    chosen = ATTACKS if attacks is None else tuple(attacks)
-    if unknown := set(chosen) - set(ATTACKS):
-        raise UsageError(f"{len(unknown)} of the attacks do not exist: use {', '.join(ATTACKS)}")
-    most = max((len(each.variants) for each in releases), default=0)
+    if prior == "log" and log is None:
+        raise UsageError("a prior from the log needs a log: give one")
+    if attacks is not None and set(attacks) - set(ATTACKS):
+        raise UsageError(f"there is no such attack: use some of {', '.join(ATTACKS)}")
+    most = max((len(released.variants) for released in releases), default=0)
     if not most:
-        raise UsageError("there is no variant to attack: give texts with at least one")
-    wanted = numbers_of_variants((*COUNTS, most) if counts is None else counts, most)
-    aligned = align(releases, mechanism.space if mechanism else None)
-    if isinstance(aligned, str):
-        return [Recovery(name, n, applies=False, why=aligned) for name in chosen for n in wanted]
-    texts, uneven = aligned
-    target = Target(
-        texts, mechanism, release, log_prior(prior, mechanism), as_generator(rng), progress
+        raise UsageError("there is nothing to attack: no text has a variant")
+    run = _Run(
+        releases=releases,
+        mechanism=mechanism,
+        release=release,
+        pipeline=pipeline or TextPipeline(protect=mechanism.protects if mechanism else "all"),
+        log=log,
+        add_originals=add_originals,
+        prior=prior or ("wordfreq" if log is None else "log"),
+        attacks=ATTACKS if attacks is None else tuple(attacks),
+        seen=numbers_of_variants(COUNTS if counts is None else counts, most),
+        rng=rng,
+        progress=progress,
     )
-    found = [each for name in chosen for each in _attacked(target, name, wanted, most)]
-    if bounds and "cell" in chosen and _excluded(target, "cell") is None:
-        found.append(_ceiling(target, most))
-    return [replace(each, seeded=is_seeded(rng), left_out=uneven) for each in found]
+    if log is None:
+        run.not_tried["query inference"] = NO_LOG
+    for encoder in () if log is None else encoders:
+        run.by_encoder(log, encoder)
+    if not run.attacks:
+        pass  # Only encoders were asked for.
+    elif mechanism is None or isinstance(mechanism, WordMechanism):
+        run.by_place(mechanism)
+    else:
+        run.not_tried["words"] = WHOLE_TEXTS
+        if not isinstance(mechanism, PoolMechanism):
+            run.not_tried["aligned"] = REWRITTEN
+        elif log is not None and "aligned" in run.attacks:
+            run.by_sentence(log, mechanism)
+    return RiskReport(
+        releases=len(releases),
+        mechanism=mechanism.spec if mechanism else None,
+        release=release,
+        recoveries=tuple(run.recoveries),
+        inferences=tuple(run.inferences),
+        not_tried=run.not_tried,
+        left_out=run.left_out,
+        seeded=is_seeded(rng),
+    )
 
 
 def numbers_of_variants(counts: Sequence[int], most: int) -> list[int]:
-    """How many variants are looked at: the numbers asked for, none above what there is."""
+    """How many variants are looked at: the numbers asked for, and all; none above what there is."""
     if not counts or min(counts) < 1:
         raise UsageError("numbers of variants are whole numbers, 1 or more")
-    return sorted({min(int(n), most) for n in counts})
+    return sorted({*(min(int(n), most) for n in counts), most})
 
 
-def _attacked(target: Target, name: str, counts: list[int], most: int) -> list[Recovery]:
-    if why := _excluded(target, name):
-        return [Recovery(name, n, applies=False, why=why) for n in counts]
-    if name == "mode":
-        return [_judged(target.texts, name, n, mode(target, n)) for n in counts]
-    if name == "likelihood":
-        guesses = likelihood(target, counts)
-        return [_judged(target.texts, name, n, _words(target, guesses[n])) for n in counts]
-    if name == "intersection":
-        guesses, survivors = intersection(target, counts)
-        return [_intersected(target, n, guesses[n], survivors[n]) for n in counts]
-    if name == "cell":
-        return [_cell(target, n, most) for n in counts]
-    by_count: Callable[[Target, int], IntArray] = {"centroid": centroid, "sampled": sampled}[name]
-    return [_judged(target.texts, name, n, _words(target, by_count(target, n))) for n in counts]
+@dataclass
+class _Run:
+    """One run of all attacks: what is attacked, what the attacker has, and what came of it."""
+
+    releases: Sequence[Released]
+    mechanism: Mechanism | None
+    release: Release
+    pipeline: TextPipeline
+    log: QueryLog | None
+    add_originals: bool
+    prior: PriorName
+    attacks: tuple[Attack, ...]
+    seen: list[int]
+    rng: Randomness
+    progress: Progress | None
+    recoveries: list[tuple[int, WordRecovery]] = field(default_factory=list)
+    inferences: list[tuple[int, Inference]] = field(default_factory=list)
+    not_tried: dict[str, str] = field(default_factory=dict)
+    left_out: int = 0
+
+    def by_encoder(self, log: QueryLog, encoder: Encoder) -> None:
+        """Query inference by cosine, as published."""
+        for n in self.seen:
+            inference = infer(
+                self.releases,
+                log,
+                encoder,
+                variants=n,
+                add_originals=self.add_originals,
+                progress=self.progress,
+            )
+            self.inferences.append((n, inference))
+
+    def by_sentence(self, log: QueryLog, mechanism: PoolMechanism) -> None:
+        """Query inference by the noise of a mechanism that replaces whole texts."""
+        for n in self.seen:
+            if self.release == "once" and n < self.seen[-1]:
+                self.not_tried[f"aligned, {n} variants"] = WHOLE_RELEASE
+                continue
+            inference = infer_sentences(
+                self.releases[:],
+                log,
+                mechanism,
+                self.release,
+                variants=n,
+                add_originals=self.add_originals,
+                progress=self.progress,
+            )
+            self.inferences.append((n, inference))
+
+    def by_place(self, mechanism: WordMechanism | None) -> None:
+        """Attacks that line up the words of the variants."""
+        space = mechanism.space if mechanism else None
+        try:
+            placed = [
+                line_up(
+                    self.releases,
+                    space,
+                    release=self.release,
+                    pipeline=self.pipeline,
+                    variants=n,
+                )
+                for n in self.seen
+            ]
+        except UsageError as error:
+            self.not_tried["words"] = str(error)
+            return
+        self.left_out = placed[-1][1]
+        if "mode" in self.attacks:
+            self.recoveries += [
+                (n, _mode(texts)) for n, (texts, _) in zip(self.seen, placed, strict=True)
+            ]
+        if mechanism is None:
+            self.not_tried["attacks that know the mechanism"] = NO_MECHANISM
+            return
+        if self.attacks == ("mode",):
+            return
+        attacker = _Attacker.of(self, mechanism)
+        for n, (texts, _) in zip(self.seen, placed, strict=True):
+            if attacker.evidence.reads_all_variants and n < self.seen[-1]:
+                self.not_tried[f"{n} variants, by the mechanism"] = WHOLE_RELEASE
+                continue
+            recoveries, inference = attacker.attack(texts, self.progress)
+            self.recoveries += [(n, recovery) for recovery in recoveries]
+            if inference is not None:
+                self.inferences.append((n, inference))
 
 
-def _excluded(target: Target, name: str) -> str | None:
-    """Why an attack does not apply, if it does not."""
-    mechanism = target.mechanism
-    if name == "mode":
-        return None
-    if mechanism is None:
-        return NEEDS_MECHANISM
-    if name == "intersection" and not isinstance(mechanism, BoxMechanism):
-        return f"'{mechanism.name}' has no boxes: any word may stand for any other"
-    if name == "likelihood":
-        if isinstance(mechanism, BoxMechanism):
-            return "for boxes the intersection attack is the same, and faster"
-        if not mechanism.has_law:
-            return f"'{mechanism.name}' has no law in closed form"
-    if name in ("sampled", "cell"):
-        if not isinstance(mechanism, NoiseMechanism):
-            return f"'{mechanism.name}' draws no noise"
-        if name == "sampled" and target.release == "once":
-            return ONE_POINT
-        if name == "cell" and target.release != "once":
-            return "it reads releases 'once'"
-    return None
+def _mode(texts: Sequence[PlacedText]) -> WordRecovery:
+    by_text = tuple(judge(text, shown_words(text)) for text in texts)
+    return WordRecovery("mode", f"no more than the variants: the word that most of them show is the guess", by_text)
 
 
-def _intersected(target: Target, n: int, guesses: IntArray, survivors: float | None) -> Recovery:
-    if survivors is not None and survivors < FEWEST_SURVIVORS:
-        return Recovery("intersection", n, applies=False, why=ANOTHER_LAW, survivors=survivors)
-    found = _judged(target.texts, "intersection", n, _words(target, guesses))
-    return replace(found, survivors=survivors)
+@dataclass(frozen=True)
+class _Attacker:
+    """One who knows the mechanism: its evidence, beliefs about texts, a log with the true queries."""
+
+    evidence: Evidence
+    models: dict[Attack, TextModel]
+    log: AlignedLog | None
+    added: int
+
+    @classmethod
+    def of(cls, run: _Run, mechanism: WordMechanism) -> _Attacker:
+        """What an attacker prepares before looking at a release."""
+        space, originals = mechanism.space, [released.text for released in run.releases]
+        models: dict[Attack, TextModel] = {"uniform": Prior.uniform(space)}
+        aligned, added = None, 0
+        cut = None if run.log is None else run.log.cut(space, run.pipeline, run.progress)
+        if cut is not None and "aligned" in run.attacks:
+            whole = cut.with_texts(originals, space, run.pipeline)
+            added = len(whole) - len(cut)
+            require_in_log(added, run.add_originals)
+            aligned = AlignedLog.of(whole)
+        if run.prior == "wordfreq":
+            models["prior"] = Prior.from_wordfreq(space)
+        if run.prior == "log" and cut is not None:
+            models["prior"] = Prior.from_log(cut.without(originals))
+        if run.prior != "uniform" and cut is not None:
+            models["context"] = Trigrams.of(cut.without(originals))
+        elif "context" in run.attacks:
+            run.not_tried["context"] = NO_LOG if cut is None else "a uniform prior was asked for"
+        chosen = {name: model for name, model in models.items() if name in run.attacks}
+        return cls(_evidence(mechanism, run.release, run.rng), chosen, aligned, added)
+
+    def attack(
+        self, texts: Sequence[PlacedText], progress: Progress | None
+    ) -> tuple[list[WordRecovery], Inference | None]:
+        """One pass over the texts: their words by each model, and their place in the log."""
+        space = self.evidence.mechanism.space
+        words: dict[Attack, list[TextWords]] = {name: [] for name in self.models}
+        ranked: list[Attacked] = []
+        for text, rows in evidence_rows(self.evidence, texts, progress):
+            for name, model in self.models.items():
+                words[name].append(judge(text, guessed_words(text, guess(model, rows), space)))
+            if self.log is not None:
+                ranked.append(self.log.rank(text, rows))
+        recoveries = [
+            WordRecovery(name, f"{KNOWN_MECHANISM}; {model.knows}", tuple(words[name]))
+            for name, model in self.models.items()
+        ]
+        return recoveries, None if self.log is None else self._inference(self.log, ranked)
+
+    def _inference(self, log: AlignedLog, ranked: list[Attacked]) -> Inference:
+        return Inference(
+            attack="aligned",
+            knows=f"{KNOWN_MECHANISM}; {log.name} with the true one in it",
+            log=len(log.log),
+            added=self.added,
+            unreleased=0,
+            depth=DEPTH,
+            queries=tuple(ranked),
+        )
 
 
-def _cell(target: Target, n: int, most: int) -> Recovery:
-    if n < most:
-        return Recovery("cell", n, applies=False, why=WHOLE_RELEASE)
-    return _judged(target.texts, "cell", n, _words(target, cells(target)))
+@lru_cache(maxsize=4)
+def _cached_evidence(mechanism: WordMechanism, release: Release, seed: int | None) -> Evidence:
+    return evidence_for(mechanism, release, rng=seed)
 
 
-def _ceiling(target: Target, n: int) -> Recovery:
-    truths = [np.array([each.id for each in text.truth], dtype=np.int64) for text in target.texts]
-    words = np.concatenate([*truths, np.empty(0, dtype=np.int64)])
-    clear = np.concatenate([*map(_in_clear, target.texts), np.empty(0, dtype=np.bool_)])
-    hits = [seen_through(target, words) | clear for _ in range(CEILING_DRAWS)]
-    ends = np.cumsum([len(truth) for truth in truths])[:-1]
-    whole = [bool(part.size and part.all()) for hit in hits for part in np.split(hit, ends)]
-    return Recovery(
-        CEILING,
-        n,
-        words=len(words) * CEILING_DRAWS,
-        words_right=int(np.sum(hits)),
-        queries=len(whole),
-        queries_right=sum(whole),
-        bound=True,
-    )
-
-
-def _in_clear(text: Text) -> BoolArray:
-    """Which words of a text stand in every variant: they were left as they are."""
-    if len(text.positions) != len(text.truth):
-        return np.zeros(len(text.truth), dtype=np.bool_)
-    return np.array(
-        [
-            len(seen) >= CERTAIN and all(each.word == truth.word for each in seen)
-            for truth, seen in zip(text.truth, text.positions, strict=True)
-        ],
-        dtype=np.bool_,
-    )
-
-
-def _words(target: Target, guesses: IntArray) -> list[str | None]:
-    known = np.flatnonzero(guesses != UNKNOWN)
-    found: list[str | None] = [None] * len(guesses)
-    for place, word in zip(known.tolist(), target.space.words(guesses[known]), strict=True):
-        found[place] = word.casefold()
-    return found
-
-
-def _judged(texts: list[Text], attack: str, n: int, guesses: list[str | None]) -> Recovery:
-    start, found = 0, []
-    for text in texts:
-        end = start + len(text.positions)
-        right, whole = text.judge(guesses[start:end])
-        found.append(Guessed(text.id, right, len(text.truth), whole))
-        start = end
-    return Recovery(
-        attack,
-        n,
-        words=sum(each.words for each in found),
-        words_right=sum(each.right for each in found),
-        queries=len(found),
-        queries_right=sum(each.whole for each in found),
-        by_text=tuple(found),
-    )
+def _evidence(mechanism: WordMechanism, release: Release, rng: Randomness) -> Evidence:
+    """The evidence; kept for the next release of the same mechanism."""
+    if rng is None or isinstance(rng, int):
+        return _cached_evidence(mechanism, release, rng)
+    return evidence_for(mechanism, release, rng=rng)

@@ -7,22 +7,14 @@ encode both with an encoder T of their own and sort the log by
 
 Our encoders give vectors of length 1, so each variant has the same weight in c (the paper took
 DistilBERT's vectors as they come). Variants, originals and log are folded alike before they are
-encoded: no case, spacing or normal form makes a difference. The original's rank is
+encoded: no case, spacing or normal form makes a difference.
 
-    rank = 1 + #{q: score(q) > s*} + 1/2 #{other q: score(q) = s*},
-
-s* its own score; scores within ``TIE`` of each other are equal. From the rank come the risks: lazy
-P@1 = 1[rank = 1], active R@k = 1[rank <= k], motivated RR = 1/rank, and rank-biased precision
-(1 - p) p^(rank - 1) with persistence p = .8, also divided by 1 - p, so that rank 1 gives 1. An
-original that ties for the first place has a rank beyond 1, and P@1 = 0 as it is defined.
+Scores within ``TIE`` of each other are equal; ranks and risks are those of ``ranked.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -30,8 +22,8 @@ from sottovoce.arrays import accumulated_error
 from sottovoce.encoders import Encoder, load_encoder
 from sottovoce.errors import UsageError
 from sottovoce.privacy.attacks.query_log import NOT_THERE, QueryLog
+from sottovoce.privacy.attacks.ranked import DEPTH, Attacked, Inference
 from sottovoce.privacy.attacks.releases import Released
-from sottovoce.statistics import LEVEL, bootstrap_mean, clopper_pearson
 from sottovoce.text.comparing import folded_text
 from sottovoce.threads import parallel_map
 from sottovoce.types import Float32Array, Float64Array, IntArray, Progress
@@ -39,126 +31,10 @@ from sottovoce.types import Float32Array, Float64Array, IntArray, Progress
 TIE = 1e-6
 """Scores no farther apart are equal: encoders add up float32 numbers, in an order that depends on
 the order of the words and on the batch, and two queries of the same words must tie."""
-PERSISTENCE = 0.8
-DEPTH = 10
-"""How many guesses the active attacker makes."""
 
 RELEASES_AT_A_TIME = 64
 LOG_AT_A_TIME, POINTS_AT_A_TIME, PAIRS_AT_A_TIME = 4096, 512, 4096
 """Together they bound the memory of a thread, whatever the log and the releases."""
-
-
-@dataclass(frozen=True)
-class Attacked:
-    """What became of one query: the rank of the original, its score, how many others tie."""
-
-    id: str
-    variants: int
-    rank: float
-    score: float
-    ties: int
-
-
-@dataclass(frozen=True)
-class Risk:
-    """The mean of a measure over the queries, an interval, and what a blind guess would reach."""
-
-    measure: str
-    value: float
-    low: float
-    high: float
-    interval: str
-    chance: float
-
-
-@dataclass(frozen=True, repr=False)
-class Inference:
-    """The ranks of all attacked queries, and the risks that follow from them.
-
-    Intervals are Clopper-Pearson's for P@1 and R@k. For RR and RBP they are bootstraps over the
-    queries, which shrink to a point where all queries fare alike: then read those of P@1 and R@k.
-    """
-
-    encoder: str
-    log: int
-    added: int
-    """Originals that the log lacked and that were put beside it; ``log`` counts them too."""
-    unreleased: int
-    """Releases without a single variant: there is nothing to attack, they are left out."""
-    depth: int
-    queries: tuple[Attacked, ...]
-
-    @property
-    def ranks(self) -> Float64Array:
-        """The rank of each original."""
-        return np.array([each.rank for each in self.queries])
-
-    @cached_property
-    def lazy(self) -> Risk:
-        """P@1: the first guess is right."""
-        return self._counted("P@1", 1, 1 / self.log)
-
-    @cached_property
-    def active(self) -> Risk:
-        """R@k: one of k guesses is right."""
-        return self._counted(f"R@{self.depth}", self.depth, min(1.0, self.depth / self.log))
-
-    @cached_property
-    def motivated(self) -> Risk:
-        """RR: the attacker goes down the list until they are right."""
-        chance = float((1 / np.arange(1, self.log + 1)).mean())
-        return self._averaged("RR", 1 / self.ranks, chance)
-
-    @cached_property
-    def biased(self) -> Risk:
-        """RBP: the attacker looks at the next guess with probability p."""
-        return self._rank_biased("RBP", 1 - PERSISTENCE)
-
-    @cached_property
-    def biased_from_one(self) -> Risk:
-        """RBP divided by 1 - p: 1 where every first guess is right."""
-        return self._rank_biased("RBP/(1-p)", 1.0)
-
-    @cached_property
-    def risks(self) -> dict[str, Risk]:
-        """All risks by name."""
-        return {
-            "lazy": self.lazy,
-            "active": self.active,
-            "motivated": self.motivated,
-            "rank_biased": self.biased,
-            "rank_biased_from_one": self.biased_from_one,
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, for JSON; no text is in it."""
-        return {
-            "attack": "query inference",
-            "encoder": self.encoder,
-            "log": self.log,
-            "added": self.added,
-            "unreleased": self.unreleased,
-            "level": LEVEL,
-            "persistence": PERSISTENCE,
-            "risks": {name: vars(risk) for name, risk in self.risks.items()},
-            "queries": [vars(each) for each in self.queries],
-        }
-
-    def __repr__(self) -> str:
-        return f"Inference({len(self.queries)} queries, {self.encoder}, log of {self.log})"
-
-    def _counted(self, measure: str, depth: int, chance: float) -> Risk:
-        right = int((self.ranks <= depth).sum())
-        low, high = map(float, clopper_pearson(right, len(self.queries)))
-        return Risk(measure, right / len(self.queries), low, high, "Clopper-Pearson", chance)
-
-    def _averaged(self, measure: str, values: Float64Array, chance: float) -> Risk:
-        low, high = bootstrap_mean(values)
-        return Risk(measure, float(values.mean()), low, high, "bootstrap over queries", chance)
-
-    def _rank_biased(self, measure: str, top: float) -> Risk:
-        chance = top * (1 - PERSISTENCE**self.log) / (1 - PERSISTENCE) / self.log
-        return self._averaged(measure, top * PERSISTENCE ** (self.ranks - 1), chance)
 
 
 def infer(
@@ -184,10 +60,10 @@ def infer(
     for name, value in (("variants", variants), ("depth", depth)):
         if value is not None and value < 1:
             raise UsageError(f"{name}: give a whole number, 1 or more")
-    attacked = [each for each in releases if each.variants]
+    attacked = [release for release in releases if release.variants]
     if not attacked:
         raise UsageError("there is nothing to attack: no release has a variant")
-    originals = [folded_text(each.text) for each in attacked]
+    originals = [folded_text(release.text) for release in attacked]
     if blank := originals.count(""):
         raise UsageError(f"{blank} of the originals are blank: leave those releases out")
     distinct = list(dict.fromkeys(originals))
@@ -203,14 +79,16 @@ def infer(
     places[missing] = len(log) + np.arange(len(missing))
     place_of = dict(zip(distinct, places, strict=True))
     vectors = log.vectors(encoder, progress)
-    texts = [[folded_text(each) for each in release.variants[:variants]] for release in attacked]
+    texts = [list(map(folded_text, release.variants[:variants])) for release in attacked]
     ranks, scores, ties = mid_ranks(
         centroids(encoder, texts, progress),
         np.array([place_of[text] for text in originals]),
         (vectors, beside),
     )
     return Inference(
-        encoder=encoder.name,
+        attack=encoder.name,
+        knows=f"a log of {len(log) + len(missing):,} queries with the true one in it; compares "
+        f"texts by the encoder {encoder.name}, and does not use the mechanism",
         log=len(log) + len(missing),
         added=len(missing),
         unreleased=len(releases) - len(attacked),
@@ -231,12 +109,13 @@ def centroids(
     out = np.zeros((len(texts), encoder.dimension))
     total, done = sum(map(len, texts)), 0
     for start in range(0, len(texts), RELEASES_AT_A_TIME):
-        some = texts[start : start + RELEASES_AT_A_TIME]
-        rows = {text: at for at, text in enumerate(dict.fromkeys(t for each in some for t in each))}
+        lists = texts[start : start + RELEASES_AT_A_TIME]
+        distinct = dict.fromkeys(text for listed in lists for text in listed)
+        rows = {text: row for row, text in enumerate(distinct)}
         vectors = encoder.encode(list(rows)).astype(np.float64)
-        for at, each in enumerate(some, start=start):
-            out[at] = vectors[[rows[text] for text in each]].mean(axis=0)
-            done += len(each)
+        for at, listed in enumerate(lists, start=start):
+            out[at] = vectors[[rows[text] for text in listed]].mean(axis=0)
+            done += len(listed)
         if progress is not None:
             progress(done, total)
     lengths = np.sqrt((out * out).sum(axis=1))[:, None]
@@ -263,11 +142,11 @@ def mid_ranks(
         """How many rows of a block lie above each target's score, and how many tie with it."""
         counts = np.zeros((2, len(points)), dtype=np.int64)
         for start in range(0, len(points), POINTS_AT_A_TIME):
-            some = slice(start, start + POINTS_AT_A_TIME)
-            products = rounded[some] @ block.T
-            above = products > high[some]
-            counts[0, some] += np.count_nonzero(above, axis=1)
-            near, rows = np.nonzero((products >= low[some]) & ~above)
+            rows_of_points = slice(start, start + POINTS_AT_A_TIME)
+            products = rounded[rows_of_points] @ block.T
+            above = products > high[rows_of_points]
+            counts[0, rows_of_points] += np.count_nonzero(above, axis=1)
+            near, rows = np.nonzero((products >= low[rows_of_points]) & ~above)
             for at in range(0, len(near), PAIRS_AT_A_TIME):
                 point = near[at : at + PAIRS_AT_A_TIME] + start
                 lead = _products(points[point], block[rows[at : at + PAIRS_AT_A_TIME]])
@@ -282,8 +161,8 @@ def mid_ranks(
         for start in range(0, len(part), LOG_AT_A_TIME)
     ]
     above, tied = np.sum(parallel_map(count, blocks), axis=0)
-    others = tied - 1
-    return 1 + above + others / 2, scores, others
+    ties = tied - 1  # Not with itself.
+    return 1 + above + ties / 2, scores, ties
 
 
 def _gathered(parts: Sequence[Float32Array], rows: IntArray) -> Float32Array:
@@ -291,8 +170,8 @@ def _gathered(parts: Sequence[Float32Array], rows: IntArray) -> Float32Array:
     out = np.empty((len(rows), parts[0].shape[1]), dtype=np.float32)
     first = 0
     for part in parts:
-        here = np.flatnonzero((rows >= first) & (rows < first + len(part)))
-        out[here] = part[rows[here] - first]
+        inside = np.flatnonzero((rows >= first) & (rows < first + len(part)))
+        out[inside] = part[rows[inside] - first]
         first += len(part)
     return out
 
@@ -303,21 +182,16 @@ def _products(left: Float64Array, right: Float32Array) -> Float64Array:
 
 
 def attacker_encoders(engine: str | None = None, asked: str | None = None) -> list[Encoder]:
-    """The attacker's encoders: others than the engine's, which they do not run.
+    """The attacker's encoders: the one asked for, else every one that is installed.
 
-    The one asked for, else every one that is installed: which is the strongest depends on the
-    mechanism (the light one against cmp, the strong one against wbb).
+    The engine is the stranger, so its own encoder is always among them. Which is the strongest
+    depends on the mechanism (the light one against cmp, the strong one against wbb).
     """
     from sottovoce.encoders.strong import StrongEncoder
 
     installed = ["light", "strong"] if StrongEncoder.installed() else ["light"]
-    auto = installed[-1]
-    theirs = auto if engine == "auto" else engine
-    wanted = installed if asked is None else [auto if asked == "auto" else asked]
-    mine = [name for name in wanted if name != theirs]
-    if not mine:
-        raise UsageError(
-            "the attacker's encoder must be another one than the engine's: use light against "
-            "strong and strong against light (sottovoce spaces add strong)"
-        )
-    return [load_encoder(name) for name in mine]
+    names = [*(installed if asked is None else [asked]), *([] if engine is None else [engine])]
+    return [
+        load_encoder(name)
+        for name in dict.fromkeys(installed[-1] if name == "auto" else name for name in names)
+    ]
