@@ -76,6 +76,9 @@ def test_words_count_wherever_they_stand(clusters: WordSpace) -> None:
     santext = mechanism("santext:epsilon=60", space=clusters)
     texts, _ = line_up(shuffled_releases(santext, TEXTS, 6, seed=3), clusters)
     found = find_places(texts, clusters, "independent")
+    for text, alone in zip(texts, found, strict=True):
+        (again,) = find_places([text], clusters, "independent")
+        assert again.places == alone.places
     for text in found:
         groups = [np.unique(place.seen // 10) for place in text.places]
         assert all(len(group) == 1 for group in groups)
@@ -176,3 +179,11 @@ def test_words_in_clear_are_taken_out_first(clusters: WordSpace) -> None:
     (text,), _ = line_up([uneven], clusters)
     with pytest.raises(UsageError, match="as many words"):
         find_places([text], clusters, "once")
+
+
+def test_texts_without_replaced_words_have_no_places_to_find(clusters: WordSpace) -> None:
+    silent, clear = Released("1", "?", ("?",) * 3), Released("2", "xyz", ("xyz",) * 3)
+    texts, _ = line_up([silent, clear], clusters, release="once")
+    blank, word = find_places(texts, clusters, "once")
+    assert blank.places == ()
+    assert [place.in_clear for place in word.places] == [True]

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import comb, lgamma
+from math import comb, lgamma, log
 
 import numpy as np
 from numpy.random import Generator
@@ -52,19 +52,23 @@ def find_places(
 ) -> list[PlacedText]:
     """Texts whose variants are in random word order, with the words of each place together.
 
-    ``rng`` chooses where the search starts; the same by default, as no privacy depends on it.
+    ``rng`` chooses where the search starts. A seed, as by default, starts anew with each text, so
+    that a result does not depend on the other texts; no privacy depends on it.
     """
-    generator = as_generator(rng)
     # Directions in which words differ much among each other count less.
     variances, directions = np.linalg.eigh(space.covariance)
     scale = np.maximum(variances / variances.mean(), 1e-6) ** WHITENING
     whitening, mean = directions * scale, space.vectors.mean(axis=0, dtype=np.float64)
     results = []
     for text in texts:
+        if not text.places:
+            results.append(text)
+            continue
         clear, variants = _without_clear(text, release)
-        released = np.array([[word.id for word in variant] for variant in variants])
+        ids = [[word.id for word in variant] for variant in variants]
+        released = np.array(ids, dtype=np.int64)
         vectors = (space.vectors[released].astype(np.float64) - mean) @ whitening
-        order = sort_apart(vectors, generator)
+        order = sort_apart(vectors, as_generator(rng))
         places = [
             Place(tuple(variant[at] for variant, at in zip(variants, place, strict=True)), False)
             for place in order
@@ -236,7 +240,7 @@ def increasing(table: Float64Array, columns: NDArray[np.int32]) -> Float64Array:
         moved[1:] += states[:-1] * place[columns]
         states = moved
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(states[length])) - np.log(comb(len(table), length))
+        return np.asarray(np.log(states[length])) - log(comb(len(table), length))
 
 
 def best_assignments(table: Float64Array, columns: NDArray[np.int32]) -> Float64Array:
