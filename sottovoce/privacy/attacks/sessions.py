@@ -95,7 +95,7 @@ class Linkage:
     """How well releases of the same text are told from releases of different ones.
 
     ``auc`` is the chance that a pair of releases of one text scores above a pair of two texts;
-    .5 is a blind guess, ``low`` to ``high`` its 95 % interval over other texts. Releases of different
+    .5 is a blind guess, ``low`` to ``high`` its 95 % interval over texts. Releases of different
     shapes cannot belong together; ``auc_same_shape`` looks at pairs of the same shape alone, and is
     None where there are no such pairs of two texts.
     """

@@ -14,11 +14,11 @@ drawn uniformly and released like others, as likely as a word that the space lac
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import comb, lgamma, log
 
 import numpy as np
 from numpy.random import Generator
@@ -225,7 +225,9 @@ def permanents(table: Float64Array, columns: NDArray[np.int32]) -> Float64Array:
         total = sum(values[subset] * decoy for subset, decoy in decoys.items())
         totals[start : start + QUERIES_AT_A_TIME] = total
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(totals)) - (lgamma(places + 1) - lgamma(places - length + 1))
+        return np.asarray(np.log(totals)) - (
+            math.lgamma(places + 1) - math.lgamma(places - length + 1)
+        )
 
 
 def increasing(table: Float64Array, columns: NDArray[np.int32]) -> Float64Array:
@@ -240,7 +242,7 @@ def increasing(table: Float64Array, columns: NDArray[np.int32]) -> Float64Array:
         moved[1:] += states[:-1] * place[columns]
         states = moved
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(states[length])) - log(comb(len(table), length))
+        return np.asarray(np.log(states[length])) - math.log(math.comb(len(table), length))
 
 
 def best_assignments(table: Float64Array, columns: NDArray[np.int32]) -> Float64Array:
