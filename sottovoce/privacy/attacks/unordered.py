@@ -225,9 +225,7 @@ def permanents(table: Float64Array, columns: NDArray[np.int32]) -> Float64Array:
         total = sum(values[subset] * decoy for subset, decoy in decoys.items())
         totals[start : start + QUERIES_AT_A_TIME] = total
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(totals)) - (
-            math.lgamma(places + 1) - math.lgamma(places - length + 1)
-        )
+        return np.asarray(np.log(totals)) - math.log(math.perm(places, length))
 
 
 def increasing(table: Float64Array, columns: NDArray[np.int32]) -> Float64Array:
