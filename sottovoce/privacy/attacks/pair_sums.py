@@ -29,10 +29,10 @@ def squared_distances(folded: Float32Array, words: IntArray, outputs: IntArray) 
     ``outputs`` is in ascending order.
     """
     # One product with [-2 w, -2] gives |y|^2 - 2 w.y.
-    left = _rows(folded, words) * np.float32(-2.0)
+    left = np.asarray(_rows(folded, words) * -2.0, dtype=np.float32)
     squares = left[:, -1].copy()
     left[:, -1] = -2.0
-    squared: Float32Array = left @ _rows(folded, outputs).T
+    squared = left @ _rows(folded, outputs).T
     squared += squares[:, None]
     np.maximum(squared, 0.0, out=squared)
     row, column = same_words(words, outputs)
