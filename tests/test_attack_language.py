@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -112,7 +112,7 @@ def bigram_by_hand(log: CutLog):
     single[start] = 0
     pairs: dict[tuple[int, int], float] = {}
     for text, times in zip(texts, log.counts, strict=True):
-        for first, second in zip(text, text[1:], strict=False):
+        for first, second in pairwise(text):
             pairs[first, second] = pairs.get((first, second), 0) + times
             single[second] += times
     single /= single.sum()
@@ -136,7 +136,7 @@ def test_bigram_marginals_equal_enumeration(log: CutLog, places: int) -> None:
 
     def chain(text) -> float:
         framed = (start, *text, end)
-        return np.prod([follows(a, b) for a, b in zip(framed, framed[1:], strict=False)])
+        return np.prod([follows(a, b) for a, b in pairwise(framed)])
 
     assert Bigrams.of(log).marginals(rows) == pytest.approx(brute_force(chain, rows), abs=1e-7)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import numpy as np
@@ -127,7 +128,7 @@ def test_knowing_more_is_never_worse(space: WordSpace) -> None:
     recoveries = recover_words(
         PlainLaw(santext), placed(released(santext, truths, 2, 10), space), models
     )
-    for less, more in zip(recoveries, recoveries[1:], strict=False):
+    for less, more in itertools.pairwise(recoveries):
         gains = [b.right - a.right for a, b in zip(less.by_text, more.by_text, strict=True)]
         better, worse = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
         assert binomtest(better, better + worse, alternative="greater").pvalue < 1e-4
@@ -210,7 +211,7 @@ def test_words_without_a_place_count_wherever_they_are_guessed(toy: WordSpace) -
 
 
 def test_scores_of_a_permuted_log_are_permuted(space: WordSpace) -> None:
-    queries = spelled(space, texts_of_a_chain(15, 120)) + ["w01, w02 w03?", "w04, w05 w01?"]
+    queries = [*spelled(space, texts_of_a_chain(15, 120)), "w01, w02 w03?", "w04, w05 w01?"]
     log = AlignedLog.of(CutLog.of(queries, space))
     order = Generator(PCG64(16)).permutation(len(queries))
     permuted = AlignedLog.of(CutLog.of([queries[number] for number in order], space))

@@ -23,12 +23,19 @@ from sottovoce.types import Float32Array, IntArray, Progress
 PLACES_AT_A_TIME = 256
 """Places whose rows are held at once: 35 MB for 34,000 words, 310 MB for 300,000."""
 
+WHOLE_RELEASE = (
+    "a release 'once' can only be read as a whole: fewer variants are a random part of the nearest "
+    "words, so give all variants of each text"
+)
+
 
 class Evidence(ABC):
     """How likely what was released at a place is, for each word that may have stood there."""
 
     kind: ClassVar[str]
     """``exact law``, ``boxes``, ``one noisy point`` or ``simulated law``."""
+    reads_all_variants: ClassVar[bool] = False
+    """Whether a place can only be read if all released variants are given."""
     mechanism: WordMechanism
 
     @abstractmethod
@@ -43,6 +50,8 @@ class Evidence(ABC):
 
     def check_variants(self, seen: int, released: int) -> None:
         """Refuse ``seen`` of the ``released`` variants where only all of them can be read."""
+        if self.reads_all_variants and seen < released:
+            raise UsageError(WHOLE_RELEASE)
 
 
 def evidence_for(

@@ -89,18 +89,18 @@ class ExactLaw(Evidence):
         """-epsilon c(|w - y|) / 2."""
         mechanism = self.mechanism
         assert isinstance(mechanism, ExponentialMechanism)  # noqa: S101 - asked before
-        squared = squared_distances(mechanism.space, words, outputs)
+        squared = squared_distances(mechanism.space.folded, words, outputs)
         distances: Any = np.sqrt(squared, out=squared)
         costs = np.asarray(mechanism.cost(distances), dtype=np.float32)
         return costs * np.float32(-0.5 * mechanism.epsilon)
 
     @cached_property
     def _log_normalizers(self) -> Float64Array:
-        """log Z(w) of every word, from one pass over all pairs."""
+        """The log of Z(w) of every word, from one pass over all pairs."""
         mechanism = self.mechanism
         assert isinstance(mechanism, ExponentialMechanism)  # noqa: S101 - asked before
         return log_sums(
-            mechanism.space, mechanism.released, self._scores, progress=self._progress
+            mechanism.space.size, mechanism.released, self._scores, progress=self._progress
         )
 
 
@@ -150,7 +150,7 @@ def _holding_all(holders: Any, ids: IntArray) -> IntArray:
         return ids
     lists = [holders.indices[holders.indptr[i] : holders.indptr[i + 1]] for i in ids.tolist()]
     words, times = np.unique(np.concatenate(lists), return_counts=True)
-    return words[times == len(ids)].astype(np.int64)
+    return np.asarray(words[times == len(ids)], dtype=np.int64)
 
 
 _kept: MutableMapping[Any, OrderedDict[str, Any]] = WeakKeyDictionary()

@@ -79,6 +79,8 @@ def _marginals(
     normals: Float32Array, widths: Float32Array, shifts: Float32Array
 ) -> tuple[Float32Array, Float64Array]:
     """The mean of x, and the variance of x along each normal."""
+    if not (widths > FLOOR).any():  # Nothing matched yet: x is as it was before looking.
+        return normals.T @ shifts, np.einsum("ij,ij->i", normals, normals).astype(np.float64)
     mean, lower = _mean(normals, widths, shifts)
     half = strmm(1.0, strtri(lower, lower=1)[0], normals.T, lower=1)
     return mean, np.einsum("ij,ij->j", half, half).astype(np.float64)

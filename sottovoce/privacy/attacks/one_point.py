@@ -22,10 +22,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from sottovoce.errors import UsageError
 from sottovoce.mechanisms.noise import NoiseMechanism
 from sottovoce.privacy.attacks.evidence import Evidence
 from sottovoce.privacy.attacks.half_spaces import FLOOR, cut_off
+from sottovoce.privacy.attacks.pair_sums import same_words
 from sottovoce.randomness import Draws
 from sottovoce.spaces.space import WordSpace
 from sottovoce.threads import parallel_map
@@ -40,11 +40,6 @@ NOISE_DRAWS = 100
 ROWS_AT_A_TIME = 4096
 RIDGE = 0.1
 """Added to the covariance of the words, relative to its mean, where it is inverted."""
-
-WHOLE_RELEASE = (
-    "a release 'once' can only be read as a whole: fewer variants are a random part of the nearest "
-    "words, so give all variants of each text"
-)
 
 
 @dataclass(frozen=True)
@@ -68,6 +63,7 @@ class OnePoint(Evidence):
     """
 
     kind: ClassVar[str] = "one noisy point"
+    reads_all_variants: ClassVar[bool] = True
 
     mechanism: NoiseMechanism
     precision: Float64Array
@@ -93,13 +89,13 @@ class OnePoint(Evidence):
             How likely each word of the space is to be meant; all alike without.
         """
         space = mechanism.space
-        noise = mechanism.noise_covariance
-        if noise is None:
-            noise = estimated_covariance(mechanism, rng)
+        noise = noise_covariance(mechanism, rng)
         # z before looking: a word and noise.
         center, spread_of_all = moments(space.vectors)
-        mean, spread = (center, spread_of_all) if weights is None else moments(space.vectors, weights)
-        root = np.asarray(np.linalg.cholesky(spread + _regular(noise)))
+        mean, spread = (
+            (center, spread_of_all) if weights is None else moments(space.vectors, weights)
+        )
+        root = np.asarray(np.linalg.cholesky(spread + noise))
         # Scores of the words that may be released, as functions of x.
         released = _released_rows(space)
         slopes = released[:, :-1] @ root.astype(np.float32)
@@ -108,7 +104,7 @@ class OnePoint(Evidence):
         ridge = RIDGE * np.trace(spread_of_all) / space.dimension * np.eye(space.dimension)
         first_guess = np.linalg.solve(root, np.linalg.inv(spread_of_all + ridge))
         # v' S^-1 v / 2 of every word.
-        precision = np.linalg.inv(_regular(noise))
+        precision = np.asarray(np.linalg.inv(noise), dtype=np.float64)
         half_norms = np.empty(space.size, dtype=np.float32)
         for start in range(0, space.size, ROWS_AT_A_TIME):
             block = space.vectors[start : start + ROWS_AT_A_TIME].astype(np.float64)
@@ -124,11 +120,6 @@ class OnePoint(Evidence):
             first_guess.astype(np.float32),
             half_norms,
         )
-
-    def check_variants(self, seen: int, released: int) -> None:
-        """Only the whole release can be read."""
-        if seen < released:
-            raise UsageError(WHOLE_RELEASE)
 
     def log_likelihood(
         self, places: Sequence[IntArray], progress: Progress | None = None
@@ -161,22 +152,21 @@ class OnePoint(Evidence):
 
     def _points(self, places: Sequence[IntArray]) -> Float64Array:
         output = self.mechanism.space.output.ids
-        shown = [np.searchsorted(output, np.intersect1d(ids, output)) for ids in places]
+        shown = [same_words(np.unique(ids), output)[1] for ids in places]
         x = np.stack([self._guess(words) for words in shown])
-        factors: list[Factors | None] = [None] * len(shown)
+        factors: Sequence[Factors | None] = [None] * len(shown)
         for rivals, sweeps in ROUNDS:
             # The scores of all words, in one product for all places.
             scores = _padded(x) @ self.slopes.T
             scores -= self.levels
-
-            def settle(
-                place: int, scores: Float32Array = scores, rivals: int = rivals, sweeps: int = sweeps
-            ) -> Factors:
-                return self._settled(shown[place], scores[place], rivals, sweeps, factors[place])
-
-            settled = parallel_map(settle, range(len(shown)))
-            factors = list(settled)
-            x = np.stack([place.x for place in settled])
+            settled = parallel_map(
+                lambda round_of_place: self._settled(*round_of_place),
+                [
+                    (words, row, rivals, sweeps, before)
+                    for words, row, before in zip(shown, scores, factors, strict=False)
+                ],
+            )
+            x, factors = np.stack([place.x for place in settled]), settled
         return np.asarray(self.mean + x @ self.root.T)
 
     def _guess(self, words: IntArray) -> Float32Array:
@@ -187,7 +177,7 @@ class OnePoint(Evidence):
             return np.zeros(len(self.mean), dtype=np.float32)
         x = self.first_guess @ (vectors.mean(axis=0) - self.center)
         length = np.sqrt(x @ x)
-        return x * np.float32(np.sqrt(len(x)) / length) if length > 0 else x
+        return np.asarray(x * np.float32(np.sqrt(len(x)) / length) if length > 0 else x)
 
     def _settled(
         self,
@@ -251,14 +241,17 @@ def _released_rows(space: WordSpace) -> Float32Array:
     return space.folded if len(output) == space.size else space.folded[output]
 
 
-def _regular(covariance: Float64Array) -> Float64Array:
-    """A covariance that can be inverted, even if there is no noise in some direction."""
+def noise_covariance(mechanism: NoiseMechanism, rng: Generator) -> Float64Array:
+    """The covariance of the noise, exact or from draws of it; always invertible."""
+    covariance = mechanism.noise_covariance
+    if covariance is None:
+        covariance = _estimated_covariance(mechanism, rng)
+    # There may be directions without any noise.
     size = len(covariance)
     return np.asarray(covariance + 1e-6 * np.trace(covariance) / size * np.eye(size))
 
 
-def estimated_covariance(mechanism: NoiseMechanism, rng: Generator) -> Float64Array:
-    """The second moments of the noise, from draws of it."""
+def _estimated_covariance(mechanism: NoiseMechanism, rng: Generator) -> Float64Array:
     dimension = mechanism.space.dimension
     total = np.zeros((dimension, dimension))
     left = count = NOISE_DRAWS * dimension

@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sottovoce.spaces.space import WordSpace
 from sottovoce.threads import parallel_map, threads
 from sottovoce.types import Float32Array, Float64Array, FloatArray, IntArray, Progress, count_up
 
@@ -23,16 +22,17 @@ Scores: TypeAlias = Callable[[IntArray, IntArray], Float32Array]
 """Symmetric scores (words, outputs) of pairs of words, in an array that may be written to."""
 
 
-def squared_distances(space: WordSpace, words: IntArray, outputs: IntArray) -> Float32Array:
+def squared_distances(folded: Float32Array, words: IntArray, outputs: IntArray) -> Float32Array:
     """|w - y|^2 in float32, (words, outputs); exactly 0 for a word and itself.
 
+    ``folded`` holds the vectors of all words and -|w|^2 / 2 in its last column, as a space does;
     ``outputs`` is in ascending order.
     """
-    # The last column holds -|y|^2 / 2, so one product with [-2 w, -2] gives |y|^2 - 2 w.y.
-    left = rows_of(space, words) * np.float32(-2.0)
+    # One product with [-2 w, -2] gives |y|^2 - 2 w.y.
+    left = np.asarray(_rows(folded, words) * -2.0, dtype=np.float32)
     squares = left[:, -1].copy()
     left[:, -1] = -2.0
-    squared = left @ rows_of(space, outputs).T
+    squared = left @ _rows(folded, outputs).T
     squared += squares[:, None]
     np.maximum(squared, 0.0, out=squared)
     row, column = same_words(words, outputs)
@@ -40,11 +40,11 @@ def squared_distances(space: WordSpace, words: IntArray, outputs: IntArray) -> F
     return squared
 
 
-def rows_of(space: WordSpace, words: IntArray) -> Float32Array:
-    """Vectors of words with the column -|w|^2 / 2; no copy where the words follow each other."""
+def _rows(folded: Float32Array, words: IntArray) -> Float32Array:
+    """The rows of words; no copy where the words follow each other."""
     if len(words) and words[-1] - words[0] + 1 == len(words) and (np.diff(words) == 1).all():
-        return space.folded[words[0] : words[-1] + 1]
-    return space.folded[words]
+        return folded[words[0] : words[-1] + 1]
+    return folded[words]
 
 
 def same_words(words: IntArray, outputs: IntArray) -> tuple[IntArray, IntArray]:
@@ -57,20 +57,20 @@ def same_words(words: IntArray, outputs: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def log_sums(
-    space: WordSpace,
+    size: int,
     released: IntArray,
     scores: Scores,
     log_weights: FloatArray | None = None,
     progress: Progress | None = None,
 ) -> Float64Array:
-    """log Z(w) of every word of the space; ``log_weights`` are log a(y) of ``released``."""
+    """The log of Z(w) of all ``size`` words; ``log_weights`` are log a(y) of ``released``."""
     weights, shift = np.ones(len(released), dtype=np.float32), 0.0
     if log_weights is not None:
         shift = float(log_weights.max())
         weights = np.exp(log_weights - shift).astype(np.float32)
-    if len(released) == space.size:
-        return np.log(_symmetric(space.size, scores, weights, progress)) + shift
-    return _rectangular(space.size, released, scores, weights, progress) + shift
+    if len(released) == size:
+        return np.log(_symmetric(size, scores, weights, progress)) + shift
+    return _rectangular(size, released, scores, weights, progress) + shift
 
 
 def _symmetric(
@@ -109,7 +109,7 @@ def _rectangular(
     weights: Float32Array,
     progress: Progress | None,
 ) -> Float64Array:
-    """log Z of all words over some words; each row by its own largest score, since all are far."""
+    """The log of Z(w), each row by its own largest score: a word may be far from all released."""
     log_weights = np.log(np.maximum(weights, np.finfo(np.float32).tiny))
 
     def part(start: int) -> Float64Array:

@@ -101,8 +101,8 @@ class Place:
 class PlacedText:
     """One text: what was seen at each place, its shape, and its true words.
 
-    The truth only decides whether guesses are right. ``aligned``: there is a true word for each
-    place; where words were left out or added, a true word counts wherever it is guessed.
+    The truth only decides whether guesses are right. Where places do not stand for true words one
+    by one, as words were left out, added or shuffled, a true word counts wherever it is guessed.
     """
 
     id: str
@@ -110,11 +110,12 @@ class PlacedText:
     places: tuple[Place, ...]
     shape: Shape
     truth: tuple[Reading, ...]
+    ordered: bool = True
 
     @property
     def aligned(self) -> bool:
-        """Whether there is a true word for each place."""
-        return len(self.truth) == len(self.places)
+        """Whether there is a true word for each place, in the same order."""
+        return self.ordered and len(self.truth) == len(self.places)
 
     @property
     def replaced(self) -> IntArray:
@@ -249,7 +250,7 @@ def _left_in_clear(shown: tuple[Reading, ...], release: Release) -> bool:
 
 
 def _true_words(text: str, count: int, reader: Reader, pipeline: TextPipeline) -> list[Reading]:
-    """The true words: as the pipeline cuts them if that fits the places, else at whitespace."""
+    """The true words as the pipeline cuts them; at whitespace where that fits the places better."""
     tokens = reader.tokens(text)
     if reader.space is None:
         return tokens
@@ -261,4 +262,5 @@ def _true_words(text: str, count: int, reader: Reader, pipeline: TextPipeline) -
     for (word_id, (start, end)), literal in zip(slots, prepared.literals[1:], strict=True):
         words.append(Reading(prepared.text[start:end].casefold(), word_id))
         words += reader.tokens(literal)
-    return words if len(words) == count and not prepared.counts.dropped else tokens
+    fits_better = len(tokens) == count != len(words)
+    return tokens if prepared.counts.dropped or fits_better else words

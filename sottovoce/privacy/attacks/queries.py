@@ -12,9 +12,9 @@ If it does not, the best query of the log is judged by its meaning.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +69,10 @@ class Scored(NamedTuple):
         margin = TIE * max(1.0, abs(score))
         lead = self.scores - score
         return 1 + float((lead > margin).sum()) + (float((np.abs(lead) <= margin).sum()) - 1) / 2
+
+
+Scorer: TypeAlias = Callable[[Float32Array, Shape | None], Scored]
+"""Scores a log by the rows of a release, and by its shape where that shows."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -184,12 +188,20 @@ class QueryRecovery:
 
 
 def rank_queries(
-    pairs: Iterable[tuple[PlacedText, Float32Array]], log: AlignedLog, *, shape_shows: bool = True
+    pairs: Iterable[tuple[PlacedText, Float32Array]],
+    log: AlignedLog,
+    *,
+    shape_shows: bool = True,
+    score: Scorer | None = None,
 ) -> QueryRecovery:
     """Rank the query behind each release in a log that holds it.
 
-    ``pairs`` are texts with their rows, as :func:`evidence_rows` gives them.
+    pairs
+        Texts with their rows, as :func:`evidence_rows` gives them.
+    score
+        How log queries are scored; by default place by place. See ``unordered``.
     """
+    score = score or log.score
     ranked = []
     for text, rows in pairs:
         target = log.log.numbers.get(folded_text(text.text), UNKNOWN)
@@ -198,7 +210,7 @@ def rank_queries(
                 "the log does not hold all the texts, so no attacker could find them there: add "
                 "them to the log, or judge the nearest query by its meaning (nearest_queries)"
             )
-        scored = log.score(rows, text.shape if shape_shows else None)
+        scored = score(rows, text.shape if shape_shows else None)
         ranked.append(Ranked(text.id, scored.rank(target, len(log.log))))
     return QueryRecovery(log.name, len(log.log), tuple(ranked))
 
@@ -225,17 +237,19 @@ def nearest_queries(
     log: AlignedLog,
     *,
     shape_shows: bool = True,
+    score: Scorer | None = None,
     encoder: Encoder | None = None,
 ) -> list[NearestQuery]:
     """The best query of the log for each release, the attacked query itself left out.
 
     A release of a shape that no log query has is compared with all of its length.
     """
+    score = score or log.score
     texts, best = [], []
     for text, rows in pairs:
         attacked = log.log.numbers.get(folded_text(text.text), UNKNOWN)
         for shape in (text.shape, None) if shape_shows else (None,):
-            scored = log.score(rows, shape)
+            scored = score(rows, shape)
             scored.scores[scored.queries == attacked] = -np.inf
             if (number := scored.best) != UNKNOWN:
                 break

@@ -14,7 +14,15 @@ from sottovoce.privacy.attacks.language import TextModel
 from sottovoce.privacy.attacks.places import PlacedText
 from sottovoce.spaces.space import WordSpace
 from sottovoce.statistics import NOTHING_SEEN, SAMPLES, clopper_pearson, percentiles, resamples
-from sottovoce.types import Float32Array, Float64Array, IntArray, Progress, count_up
+from sottovoce.types import (
+    UNKNOWN,
+    BoolArray,
+    Float32Array,
+    Float64Array,
+    IntArray,
+    Progress,
+    count_up,
+)
 
 STRETCH = 256
 """Longer texts are read in stretches of so many places, each as a text of its own."""
@@ -219,30 +227,36 @@ def guessed_words(text: PlacedText, guesses: IntArray, space: WordSpace) -> list
 
 
 def judge(text: PlacedText, guesses: Sequence[tuple[int, str]]) -> TextWords:
-    """Compare guesses with the truth: by word, or by the word that the pipeline took it for.
-
-    Where there is not one true word for each place, a word counts wherever it was guessed.
-    """
-    if text.aligned:
-        right = np.array(
-            [
-                spelled == word.word or (word.id == word_id >= 0)
-                for word, (word_id, spelled) in zip(text.truth, guesses, strict=True)
-            ],
-            dtype=np.bool_,
-        )
-    else:
-        left = Counter(spelled for _, spelled in guesses)
-        right = np.zeros(len(text.truth), dtype=np.bool_)
-        for at, word in enumerate(text.truth):
-            right[at] = left[word.word] > 0
-            left[word.word] -= 1
-    function = text.function
+    """Count which true words were guessed."""
+    right, function = guessed_right(text, guesses), text.function
     return TextWords(
         id=text.id,
         content=int((~function).sum()),
         content_right=int((right & ~function).sum()),
         function=int(function.sum()),
         function_right=int((right & function).sum()),
-        whole=bool(text.aligned and len(right) and right.all()),
+        whole=bool(len(right) and right.all()),
     )
+
+
+def guessed_right(text: PlacedText, guesses: Sequence[tuple[int, str]]) -> BoolArray:
+    """Which true words were guessed: the word itself, or what the pipeline took it for.
+
+    Where places do not stand for true words one by one, a word counts wherever it was guessed.
+    """
+    if text.aligned:
+        pairs = zip(text.truth, guesses, strict=True)
+        return np.array(
+            [
+                spelled == true.word or (true.id == word_id != UNKNOWN)
+                for true, (word_id, spelled) in pairs
+            ],
+            dtype=np.bool_,
+        )
+    left = Counter(spelled if word_id == UNKNOWN else word_id for word_id, spelled in guesses)
+    right = np.zeros(len(text.truth), dtype=np.bool_)
+    for at, true in enumerate(text.truth):
+        key = true.word if true.id == UNKNOWN else true.id
+        right[at] = left[key] > 0
+        left[key] -= 1
+    return right

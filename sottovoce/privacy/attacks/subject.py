@@ -1,0 +1,105 @@
+"""Whether the best guess has the subject of the truth, and what the answers together show.
+
+Two texts have the same subject if an encoder finds them more alike than 95 % of random pairs. A
+blind guess has the same subject in 5 % of the cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sottovoce.encoders import Encoder
+from sottovoce.engines.base import Hit
+from sottovoce.errors import UsageError
+from sottovoce.privacy.attacks.words import Share
+from sottovoce.randomness import Randomness, as_generator
+from sottovoce.search.pooling import pool
+from sottovoce.text.words import FUNCTION_WORDS
+from sottovoce.types import Float64Array
+
+ALIKE = 0.95
+"""Pairs more alike than this share of random pairs have the same subject."""
+RANDOM_PAIRS = 5000
+DEPTH = 10
+"""How many documents of a list count."""
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """How many guesses have the subject of the truth, and from which cosine on they do."""
+
+    encoder: str
+    threshold: float
+    cosines: tuple[float, ...]
+
+    @property
+    def same(self) -> Share:
+        """The share of the texts; a blind guess reaches 1 - ``ALIKE``."""
+        return Share.of_texts([cosine > self.threshold for cosine in self.cosines])
+
+
+def same_subjects(
+    truths: Sequence[str],
+    guesses: Sequence[str],
+    encoder: Encoder,
+    background: Sequence[str],
+    rng: Randomness = 0,
+) -> Subjects:
+    """Compare guesses with truths; blank guesses are never right.
+
+    guesses
+        The log query named first, or the content words that were guessed (:func:`as_query`).
+    background
+        Texts of the same kind, such as the log, of which random pairs are made.
+    rng
+        Chooses the pairs; the same by default, as no privacy depends on it.
+    """
+    if len(set(background)) < 2:
+        raise UsageError("random pairs need at least two different texts: give a larger log")
+    generator = as_generator(rng)
+    first = generator.integers(len(background), size=RANDOM_PAIRS)
+    # Another text than the first: a step of at least one and less than all.
+    second = (first + generator.integers(1, len(background), size=RANDOM_PAIRS)) % len(background)
+    random_pairs = _cosines(
+        [background[at] for at in first], [background[at] for at in second], encoder
+    )
+    return Subjects(
+        encoder=encoder.name,
+        threshold=float(np.quantile(random_pairs, ALIKE)),
+        cosines=tuple(_cosines(truths, guesses, encoder).tolist()),
+    )
+
+
+def as_query(words: Sequence[str]) -> str:
+    """The content words among guessed ones, as a query."""
+    return " ".join(word for word in words if word not in FUNCTION_WORDS)
+
+
+def _cosines(first: Sequence[str], second: Sequence[str], encoder: Encoder) -> Float64Array:
+    """Cosines of pairs of texts; -1 where one of them is blank."""
+    vectors = encoder.encode([*first, *second]).astype(np.float64)
+    cosines = (vectors[: len(first)] * vectors[len(first) :]).sum(axis=1)
+    blank = [
+        not (left.strip() and right.strip()) for left, right in zip(first, second, strict=True)
+    ]
+    return np.where(blank, -1.0, cosines)
+
+
+def fused_top(answers: Sequence[Sequence[str]], depth: int = DEPTH) -> list[str]:
+    """The first documents of all variants' answers, fused by reciprocal ranks: what engines see."""
+    hits = [[Hit(doc_id, 0.0) for doc_id in answer] for answer in answers]
+    return [document.doc_id for document in pool(hits, "rrf")[:depth]]
+
+
+def shown_by_answers(
+    true_answer: Sequence[str], answers: Sequence[Sequence[str]], depth: int = DEPTH
+) -> float | None:
+    """The share of the true query's first documents that are among the first of the fused list.
+
+    None where the true query finds nothing.
+    """
+    wanted = set(true_answer[:depth])
+    return len(wanted & set(fused_top(answers, depth))) / len(wanted) if wanted else None
