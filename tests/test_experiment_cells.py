@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from small_tasks import questions, reviews
+from sottovoce.privacy.attacks.inference import infer
 
 from sottovoce import Obfuscator, mechanism
 from sottovoce.collections import load_collection
@@ -45,7 +46,6 @@ from sottovoce.experiments.schema.experiment import (
     Utility,
 )
 from sottovoce.experiments.tables import SCHEMAS
-from sottovoce.privacy.attacks.inference import infer
 from sottovoce.privacy.attacks.query_log import QueryLog, read_log
 from sottovoce.privacy.attacks.releases import Released
 from sottovoce.privacy.attacks.run import reconstruct

@@ -13,13 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest
-
-from sottovoce.collections import demo_log
-from sottovoce.encoders import load_encoder
-from sottovoce.encoders.strong import StrongEncoder
-from sottovoce.errors import UsageError
-from sottovoce.paths import HOME_VARIABLE
-from sottovoce.privacy.attacks import inference
 from sottovoce.privacy.attacks.inference import (
     TIE,
     Attacked,
@@ -28,6 +21,13 @@ from sottovoce.privacy.attacks.inference import (
     infer,
     mid_ranks,
 )
+
+from sottovoce.collections import demo_log
+from sottovoce.encoders import load_encoder
+from sottovoce.encoders.strong import StrongEncoder
+from sottovoce.errors import UsageError
+from sottovoce.paths import HOME_VARIABLE
+from sottovoce.privacy.attacks import inference
 from sottovoce.privacy.attacks.query_log import NOT_THERE, QueryLog, read_log
 from sottovoce.privacy.attacks.releases import Released, read_releases
 from sottovoce.threads import set_threads

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.random import PCG64, Generator
+from sottovoce.privacy.attacks.recovery import Recovery, strongest
 
 from sottovoce import Obfuscator, mechanism
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.privacy.attacks.priors import by_rank, counted
-from sottovoce.privacy.attacks.recovery import Recovery, strongest
 from sottovoce.privacy.attacks.releases import Released, read_releases
 from sottovoce.privacy.attacks.run import ATTACKS, reconstruct
 from sottovoce.spaces.space import OutputVocabulary, WordSpace

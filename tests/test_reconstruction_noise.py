@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.random import PCG64, Generator
+from sottovoce.privacy.attacks.recovery import Recovery, strongest
+from sottovoce.privacy.attacks.sampled import responsibilities
+from sottovoce.privacy.attacks.truncation import truncated
 
 from sottovoce import Obfuscator, mechanism
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.mechanisms.noise import NoiseMechanism
-from sottovoce.privacy.attacks.recovery import Recovery, strongest
 from sottovoce.privacy.attacks.releases import Released
 from sottovoce.privacy.attacks.run import reconstruct
-from sottovoce.privacy.attacks.sampled import responsibilities
-from sottovoce.privacy.attacks.truncation import truncated
 from sottovoce.randomness import Draws
 from sottovoce.spaces.space import WordSpace
 from sottovoce.statistics import clopper_pearson

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import PCG64, Generator
+from sottovoce.privacy.attacks.boxes import contents
+from sottovoce.privacy.attacks.contenders import _least_normalisers, bounded
 
 from sottovoce import mechanism
 from sottovoce.privacy.attacks import likelihood
-from sottovoce.privacy.attacks.boxes import contents
-from sottovoce.privacy.attacks.contenders import _least_normalisers, bounded
 from sottovoce.privacy.attacks.priors import by_rank
 from sottovoce.privacy.attacks.releases import Released
 from sottovoce.privacy.attacks.run import reconstruct

@@ -145,8 +145,8 @@ def _query(lazy: Measured | None, log: int | None) -> str | None:
         return None
     return (
         f"The strongest of the attacks tried ({lazy['by']}) names your query at the first guess in "
-        f"{100 * lazy['value']:.0f} of 100 cases ({_range(lazy)}; {lazy['queries']} queries tried). "
-        f"The attacker knows {lazy['knows']}."
+        f"{100 * lazy['value']:.0f} of 100 cases ({_range(lazy)}; {lazy['queries']} queries "
+        f"tried). The attacker knows {lazy['knows']}."
     )
 
 

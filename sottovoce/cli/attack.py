@@ -77,7 +77,8 @@ def attack(
         str | None, typer.Option(help="The public strings that comet released from, as they were.")
     ] = None,
     pool_encoder: Annotated[
-        str, typer.Option(help="The encoder that comet used: auto, light, strong, a model's folder.")
+        str,
+        typer.Option(help="The encoder that comet used: auto, light, strong, a folder."),
     ] = "auto",
     variants: Annotated[
         list[int] | None,
@@ -197,7 +198,7 @@ def _print(report: RiskReport) -> None:
     made = f", made by {report.mechanism}, {report.release}" if report.mechanism else ""
     console.print(f"{report.releases} texts{made}.\n")
     if report.recoveries:
-        console.print("[bold]An attacker who has not the query in a list[/bold] guesses its words:\n")
+        console.print("[bold]Without the query in a list[/bold], an attacker guesses its words:\n")
         console.print(_words_table(report))
     if report.left_out:
         console.print(
@@ -208,7 +209,7 @@ def _print(report: RiskReport) -> None:
         first = report.inferences[0][1]
         added = f", {first.added:,} of them originals that were added" if first.added else ""
         console.print(
-            f"\n[bold]An attacker who has it in a list[/bold] of {first.log:,} queries{added} "
+            f"\n[bold]With the query in a list[/bold] of {first.log:,} queries{added}, an attacker "
             "names it:\n"
         )
         console.print(_queries_table(report))

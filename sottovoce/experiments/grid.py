@@ -223,7 +223,9 @@ def _leaks(experiment: Experiment) -> Iterator[Job]:
             for encoder in asked.inference_encoders
         ]
     if asked.attacks:
-        parts.append(replace(asked, similarity=(), inference_encoders=(), similarity_encoder="auto"))
+        parts.append(
+            replace(nothing, log=asked.log, attacks=asked.attacks, attacked=asked.attacked)
+        )
     for part in parts:
         for source in _sources(experiment):
             yield Leak(source, part)

@@ -107,9 +107,9 @@ def _shares(recovery: WordRecovery) -> Iterator[Leaked]:
 def _attackers(source: Source, report: RiskReport) -> dict[str, Any]:
     """What each attacker knew, and what was not tried."""
     facts: dict[str, Any] = {}
-    attacks = [*(made for _, made in report.recoveries), *(made for _, made in report.inferences)]
+    attacks = (*report.recoveries, *report.inferences)
     if attacks:
-        facts["attackers"] = {without_path(made.attack): made.knows for made in attacks}
+        facts["attackers"] = {without_path(made.attack): made.knows for _, made in attacks}
     if report.not_tried:
         facts["attacks that were not tried"] = {"mechanism": source.mechanism, **report.not_tried}
     return facts

@@ -21,7 +21,7 @@ import numpy as np
 from sottovoce.arrays import accumulated_error
 from sottovoce.encoders import Encoder, load_encoder
 from sottovoce.errors import UsageError
-from sottovoce.privacy.attacks.query_log import NOT_THERE, QueryLog
+from sottovoce.privacy.attacks.query_log import NOT_THERE, QueryLog, require_in_log
 from sottovoce.privacy.attacks.ranked import DEPTH, Attacked, Inference
 from sottovoce.privacy.attacks.releases import Released
 from sottovoce.text.comparing import folded_text
@@ -69,18 +69,13 @@ def infer(
     distinct = list(dict.fromkeys(originals))
     places = log.places(distinct)
     missing = np.flatnonzero(places == NOT_THERE)
-    if len(missing) and not add_originals:
-        raise UsageError(
-            f"{len(missing)} of the {len(distinct)} originals are not in the log: no attacker "
-            "could find them there, so a risk of 0 would be a lie. Add them to what is searched "
-            "(add_originals, --add-originals), as the paper does, or give a log that holds them"
-        )
+    require_in_log(len(missing), len(distinct), add_originals)
     beside = encoder.encode([distinct[at] for at in missing])
     places[missing] = len(log) + np.arange(len(missing))
     place_of = dict(zip(distinct, places, strict=True))
     vectors = log.vectors(encoder, progress)
     texts = [list(map(folded_text, release.variants[:variants])) for release in attacked]
-    ranks, scores, ties = mid_ranks(
+    ranks, _, ties = mid_ranks(
         centroids(encoder, texts, progress),
         np.array([place_of[text] for text in originals]),
         (vectors, beside),
@@ -94,10 +89,8 @@ def infer(
         unreleased=len(releases) - len(attacked),
         depth=depth,
         queries=tuple(
-            Attacked(release.id, len(seen), float(rank), float(score), int(tied))
-            for release, seen, rank, score, tied in zip(
-                attacked, texts, ranks, scores, ties, strict=True
-            )
+            Attacked(release.id, len(seen), float(rank), int(tied))
+            for release, seen, rank, tied in zip(attacked, texts, ranks, ties, strict=True)
         ),
     )
 

@@ -99,6 +99,24 @@ class CutLog:
         """The number of each query, by its folded text."""
         return {query: number for number, query in enumerate(self.queries)}
 
+    def with_texts(self, texts: Iterable[str], space: WordSpace, pipeline: TextPipeline) -> CutLog:
+        """The log with these texts beside its queries, where it lacks them."""
+        added = [text for text in map(folded_text, texts) if text and text not in self.numbers]
+        if not added:
+            return self
+        cut = CutLog.of(dict.fromkeys(added), space, pipeline)
+        shape_numbers = dict(self.shape_numbers)
+        renumbered = [shape_numbers.setdefault(s, len(shape_numbers)) for s in cut.shape_numbers]
+        return CutLog(
+            queries=[*self.queries, *cut.queries],
+            counts=np.concatenate([self.counts, cut.counts]),
+            words=np.concatenate([self.words, cut.words]),
+            starts=np.concatenate([self.starts, self.starts[-1] + cut.starts[1:]]),
+            shapes=np.concatenate([self.shapes, np.array(renumbered, dtype=np.int32)[cut.shapes]]),
+            shape_numbers=shape_numbers,
+            size=self.size,
+        )
+
     def without(self, texts: Iterable[str]) -> CutLog:
         """The log without these texts: what an attacker may learn from about others."""
         removed = [self.numbers.get(folded_text(text), UNKNOWN) for text in texts]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,16 +23,13 @@ from sottovoce.encoders import Encoder
 from sottovoce.errors import UsageError
 from sottovoce.privacy.attacks.cut_log import CutLog
 from sottovoce.privacy.attacks.places import PlacedText, Shape
-from sottovoce.privacy.attacks.words import Share
-from sottovoce.statistics import bootstrap_mean
+from sottovoce.privacy.attacks.ranked import Attacked
 from sottovoce.text.comparing import folded_text
 from sottovoce.text.words import content_words, stems
 from sottovoce.types import UNKNOWN, Float32Array, Float64Array, IntArray
 
 TIE = 1e-6
 """Scores no farther apart, relative to their size, are equal: rows are float32."""
-DEPTH = 10
-"""How many guesses an attacker makes who does not stop at the first."""
 
 
 class Group(NamedTuple):
@@ -59,16 +56,18 @@ class Scored(NamedTuple):
             return UNKNOWN
         return int(self.queries[self.scores.argmax()])
 
-    def rank(self, target: int, log_size: int) -> float:
-        """The mid-rank of a query among all of the log."""
+    def rank(self, target: int, log_size: int) -> tuple[float, int]:
+        """The mid-rank of a query among all of the log, and how many others tie with it."""
         at = np.flatnonzero(self.queries == target)
         score = float(self.scores[at[0]]) if len(at) else -np.inf
         if score == -np.inf:  # Ties with all that are impossible.
             above = int((self.scores > -np.inf).sum())
-            return 1 + above + (log_size - above - 1) / 2
+            ties = log_size - above - 1
+            return 1 + above + ties / 2, ties
         margin = TIE * max(1.0, abs(score))
         lead = self.scores - score
-        return 1 + float((lead > margin).sum()) + (float((np.abs(lead) <= margin).sum()) - 1) / 2
+        ties = int((np.abs(lead) <= margin).sum()) - 1
+        return 1 + float((lead > margin).sum()) + ties / 2, ties
 
 
 Scorer: TypeAlias = Callable[[Float32Array, Shape | None], Scored]
@@ -136,64 +135,13 @@ class AlignedLog:
         return Scored(queries, scores)
 
 
-@dataclass(frozen=True)
-class Ranked:
-    """Where the log query that was meant stands among all."""
-
-    id: str
-    rank: float
-
-
-@dataclass(frozen=True)
-class QueryRecovery:
-    """Which queries were named, by an attacker whose log holds them."""
-
-    knowledge: str
-    log_size: int
-    by_text: tuple[Ranked, ...]
-
-    @property
-    def ranks(self) -> Float64Array:
-        """The rank of each query."""
-        return np.array([ranked.rank for ranked in self.by_text])
-
-    @property
-    def named_first(self) -> Share:
-        """The first guess is right."""
-        return Share.of_texts((self.ranks <= 1).tolist())
-
-    @property
-    def in_first_ten(self) -> Share:
-        """One of ten guesses is right."""
-        return Share.of_texts((self.ranks <= DEPTH).tolist())
-
-    @property
-    def reciprocal_rank(self) -> tuple[float, float, float]:
-        """The mean of 1 / rank, and its interval by resampling texts."""
-        values = 1 / self.ranks
-        return float(values.mean()), *bootstrap_mean(values)
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON; no text is in it."""
-        return {
-            "attack": "aligned query inference",
-            "knowledge": self.knowledge,
-            "log": self.log_size,
-            "named_first": {"value": self.named_first.value, **vars(self.named_first)},
-            "in_first_ten": {"value": self.in_first_ten.value, **vars(self.in_first_ten)},
-            "reciprocal_rank": dict(
-                zip(("value", "low", "high"), self.reciprocal_rank, strict=True)
-            ),
-        }
-
-
 def rank_queries(
     pairs: Iterable[tuple[PlacedText, Float32Array]],
     log: AlignedLog,
     *,
     shape_shows: bool = True,
     score: Scorer | None = None,
-) -> QueryRecovery:
+) -> list[Attacked]:
     """Rank the query behind each release in a log that holds it.
 
     pairs
@@ -211,8 +159,10 @@ def rank_queries(
                 "them to the log, or judge the nearest query by its meaning (nearest_queries)"
             )
         scored = score(rows, text.shape if shape_shows else None)
-        ranked.append(Ranked(text.id, scored.rank(target, len(log.log))))
-    return QueryRecovery(log.name, len(log.log), tuple(ranked))
+        rank, ties = scored.rank(target, len(log.log))
+        variants = max((len(place.shown) for place in text.places), default=0)
+        ranked.append(Attacked(text.id, variants, rank, ties))
+    return ranked
 
 
 @dataclass(frozen=True, repr=False)

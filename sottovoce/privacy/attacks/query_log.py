@@ -15,6 +15,9 @@ from sottovoce.collections import DEMO, demo_log
 from sottovoce.encoders import Encoder, corpus_vectors
 from sottovoce.errors import UsageError
 from sottovoce.files import CsvTable, json_lines, numbered_lines, read_text
+from sottovoce.privacy.attacks.cut_log import CutLog
+from sottovoce.spaces.space import WordSpace
+from sottovoce.text import TextPipeline
 from sottovoce.text.comparing import folded_text
 from sottovoce.types import Float32Array, IntArray, Progress
 
@@ -35,6 +38,7 @@ class QueryLog:
         self.queries = [text for text in dict.fromkeys(map(folded_text, queries)) if text]
         if not self.queries:
             raise UsageError(f"the log holds no query: {HOW}")
+        self._cut: dict[tuple[str, TextPipeline], CutLog] = {}
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -44,14 +48,33 @@ class QueryLog:
 
     def places(self, texts: Iterable[str]) -> IntArray:
         """Where folded texts stand in the log; ``NOT_THERE`` for those that do not."""
-        wanted = list(texts)
-        found = dict.fromkeys(wanted, NOT_THERE)
-        found.update((text, at) for at, text in enumerate(self.queries) if text in found)
-        return np.array([found[text] for text in wanted], dtype=np.int64)
+        listed = list(texts)
+        places = dict.fromkeys(listed, NOT_THERE)
+        places.update((query, at) for at, query in enumerate(self.queries) if query in places)
+        return np.array([places[text] for text in listed], dtype=np.int64)
+
+    def cut(
+        self, space: WordSpace, pipeline: TextPipeline, progress: Progress | None = None
+    ) -> CutLog:
+        """The queries as words of a space; kept for the next time."""
+        key = (space.sha256, pipeline)
+        if key not in self._cut:
+            self._cut = {key: CutLog.of(self.queries, space, pipeline, progress)}
+        return self._cut[key]
 
     def vectors(self, encoder: Encoder, progress: Progress | None = None) -> Float32Array:
         """The vectors of all queries, mapped from disk; computed the first time."""
         return corpus_vectors(encoder, self.queries, progress)
+
+
+def require_in_log(missing: int, of: int, add_originals: bool) -> None:
+    """Refuse originals that the log lacks, unless they are to be put beside it."""
+    if missing and not add_originals:
+        raise UsageError(
+            f"{missing} of the {of} originals are not in the log: no attacker could find them "
+            "there, so a risk of 0 would be a lie. Add them to what is searched (add_originals, "
+            "--add-originals), as the paper does, or give a log that holds them"
+        )
 
 
 def read_log(file: Path | str) -> list[str]:

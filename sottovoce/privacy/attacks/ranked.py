@@ -28,12 +28,11 @@ DEPTH = 10
 
 @dataclass(frozen=True)
 class Attacked:
-    """What became of one query: the rank of the original, its score, how many others tie."""
+    """What became of one query: the rank of the original, and how many others tie with it."""
 
     id: str
     variants: int
     rank: float
-    score: float
     ties: int
 
 

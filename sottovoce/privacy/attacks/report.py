@@ -51,6 +51,7 @@ class Headline:
 
     @property
     def mean(self) -> float:
+        """The share: by it attacks are compared."""
         return self.share
 
     @property

@@ -17,7 +17,7 @@ from sottovoce.privacy.attacks.evidence_kinds import evidence_for
 from sottovoce.privacy.attacks.language import TextModel, Trigrams
 from sottovoce.privacy.attacks.places import PlacedText, line_up
 from sottovoce.privacy.attacks.priors import Prior
-from sottovoce.privacy.attacks.queries import AlignedLog
+from sottovoce.privacy.attacks.queries import AlignedLog, rank_queries
 from sottovoce.privacy.attacks.query_log import QueryLog, require_in_log
 from sottovoce.privacy.attacks.ranked import DEPTH, Attacked, Inference
 from sottovoce.privacy.attacks.releases import Released
@@ -33,7 +33,7 @@ from sottovoce.privacy.attacks.words import (
     shown_words,
 )
 from sottovoce.randomness import Randomness, is_seeded
-from sottovoce.text import TextPipeline
+from sottovoce.text import TextPipeline, folded_text
 from sottovoce.types import Progress
 
 COUNTS = (1, 5, 20, 50)
@@ -43,10 +43,16 @@ PriorName: TypeAlias = Literal["log", "wordfreq", "uniform"]
 Attack: TypeAlias = Literal["mode", "uniform", "prior", "context", "aligned"]
 ATTACKS: tuple[Attack, ...] = get_args(Attack)
 """mode: the word that most variants show. uniform, prior, context: the likeliest word by the
-mechanism's own law, with all words alike beforehand, as frequent as in a log or a language, in texts
-like those of a log. aligned: the log query that is likeliest by that law, place by place."""
+mechanism's own law, with all words alike beforehand, as frequent as in a log or a language, or in
+texts like those of a log. aligned: the likeliest query of a log by that law, place by place."""
 
 KNOWN_MECHANISM = "the mechanism with its parameters"
+BELIEFS: dict[Attack, str] = {
+    "uniform": "what words are likely: ",
+    "prior": "how often words are said: ",
+    "context": "what is said together: ",
+}
+UNIFORM_PRIOR = "a uniform prior was asked for"
 NO_MECHANISM = "it needs to know the mechanism: name it"
 NO_LOG = "it needs a query log: give one"
 WHOLE_TEXTS = "the mechanism replaces whole texts: there are no words to line up"
@@ -115,8 +121,9 @@ def attack(
     )
     if log is None:
         run.not_tried["query inference"] = NO_LOG
-    for encoder in () if log is None else encoders:
-        run.by_encoder(log, encoder)
+    else:
+        for encoder in encoders:
+            run.by_encoder(log, encoder)
     if not run.attacks:
         pass  # Only encoders were asked for.
     elif mechanism is None or isinstance(mechanism, WordMechanism):
@@ -236,12 +243,12 @@ class _Run:
 
 def _mode(texts: Sequence[PlacedText]) -> WordRecovery:
     by_text = tuple(judge(text, shown_words(text)) for text in texts)
-    return WordRecovery("mode", f"no more than the variants: the word that most of them show is the guess", by_text)
+    return WordRecovery("mode", "the variants alone, not what made them", by_text)
 
 
 @dataclass(frozen=True)
 class _Attacker:
-    """One who knows the mechanism: its evidence, beliefs about texts, a log with the true queries."""
+    """One who knows the mechanism: its evidence, beliefs about texts, a log with the queries."""
 
     evidence: Evidence
     models: dict[Attack, TextModel]
@@ -258,23 +265,23 @@ class _Attacker:
         if cut is not None and "aligned" in run.attacks:
             whole = cut.with_texts(originals, space, run.pipeline)
             added = len(whole) - len(cut)
-            require_in_log(added, run.add_originals)
+            require_in_log(added, len(set(map(folded_text, originals))), run.add_originals)
             aligned = AlignedLog.of(whole)
         if run.prior == "wordfreq":
             models["prior"] = Prior.from_wordfreq(space)
-        if run.prior == "log" and cut is not None:
+        elif run.prior == "log" and cut is not None:
             models["prior"] = Prior.from_log(cut.without(originals))
         if run.prior != "uniform" and cut is not None:
             models["context"] = Trigrams.of(cut.without(originals))
         elif "context" in run.attacks:
-            run.not_tried["context"] = NO_LOG if cut is None else "a uniform prior was asked for"
-        chosen = {name: model for name, model in models.items() if name in run.attacks}
-        return cls(_evidence(mechanism, run.release, run.rng), chosen, aligned, added)
+            run.not_tried["context"] = NO_LOG if cut is None else UNIFORM_PRIOR
+        used = {name: model for name, model in models.items() if name in run.attacks}
+        return cls(_evidence(mechanism, run.release, run.rng), used, aligned, added)
 
     def attack(
         self, texts: Sequence[PlacedText], progress: Progress | None
     ) -> tuple[list[WordRecovery], Inference | None]:
-        """One pass over the texts: their words by each model, and their place in the log."""
+        """One pass over the texts: their words by each model, and their ranks in the log."""
         space = self.evidence.mechanism.space
         words: dict[Attack, list[TextWords]] = {name: [] for name in self.models}
         ranked: list[Attacked] = []
@@ -282,9 +289,11 @@ class _Attacker:
             for name, model in self.models.items():
                 words[name].append(judge(text, guessed_words(text, guess(model, rows), space)))
             if self.log is not None:
-                ranked.append(self.log.rank(text, rows))
+                ranked += rank_queries([(text, rows)], self.log)
         recoveries = [
-            WordRecovery(name, f"{KNOWN_MECHANISM}; {model.knows}", tuple(words[name]))
+            WordRecovery(
+                name, f"{KNOWN_MECHANISM}; {BELIEFS[name]}{model.name}", tuple(words[name])
+            )
             for name, model in self.models.items()
         ]
         return recoveries, None if self.log is None else self._inference(self.log, ranked)
@@ -292,7 +301,7 @@ class _Attacker:
     def _inference(self, log: AlignedLog, ranked: list[Attacked]) -> Inference:
         return Inference(
             attack="aligned",
-            knows=f"{KNOWN_MECHANISM}; {log.name} with the true one in it",
+            knows=f"{KNOWN_MECHANISM}; a {log.name} with the true one in it",
             log=len(log.log),
             added=self.added,
             unreleased=0,

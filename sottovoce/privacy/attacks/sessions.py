@@ -57,7 +57,9 @@ def recover_asked_again(
                 totals.append(np.zeros_like(rows))
             totals[number] = totals[number] + rows
             judged.append(judge(text, guessed_words(text, guess(model, totals[number]), space)))
-        recoveries.append(WordRecovery(model.name, evidence.kind, tuple(judged)))
+        recoveries.append(
+            WordRecovery(model.name, f"the mechanism ({evidence.kind})", tuple(judged))
+        )
     return recoveries
 
 

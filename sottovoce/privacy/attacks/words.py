@@ -134,11 +134,16 @@ class Share:
 
 @dataclass(frozen=True)
 class WordRecovery:
-    """What one attacker recovered of all texts. ``knowledge`` is what they knew of texts."""
+    """What one attacker recovered of all texts, and what they knew."""
 
-    knowledge: str
-    evidence: str
+    attack: str
+    knows: str
     by_text: tuple[TextWords, ...]
+
+    @property
+    def mean(self) -> float:
+        """The share of all words: by it attacks are compared."""
+        return self.words.value or 0.0
 
     @property
     def words(self) -> Share:
@@ -169,9 +174,8 @@ class WordRecovery:
     def to_dict(self) -> dict[str, Any]:
         """For JSON; no text is in it."""
         return {
-            "attack": "words",
-            "knowledge": self.knowledge,
-            "evidence": self.evidence,
+            "attack": self.attack,
+            "knows": self.knows,
             **{
                 name: {"value": share.value, **vars(share)}
                 for name, share in (
@@ -197,7 +201,7 @@ def recover_words(
         for model, by_text in zip(models, results, strict=True):
             by_text.append(judge(text, guessed_words(text, guess(model, rows), space)))
     return [
-        WordRecovery(model.name, evidence.kind, tuple(by_text))
+        WordRecovery(model.name, f"the mechanism ({evidence.kind})", tuple(by_text))
         for model, by_text in zip(models, results, strict=True)
     ]
 
@@ -224,6 +228,11 @@ def guessed_words(text: PlacedText, guesses: IntArray, space: WordSpace) -> list
         (place.most_shown.id, place.most_shown.word) if place.in_clear else next(replaced)
         for place in text.places
     ]
+
+
+def shown_words(text: PlacedText) -> list[tuple[int, str]]:
+    """Id and folded word that most variants show at each place."""
+    return [(place.most_shown.id, place.most_shown.word) for place in text.places]
 
 
 def judge(text: PlacedText, guesses: Sequence[tuple[int, str]]) -> TextWords:
