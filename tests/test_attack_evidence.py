@@ -57,7 +57,9 @@ def by_hand(mech: WordMechanism, places: list[IntArray]) -> Float64Array:
     """Sums of log-probabilities, word by word and draw by draw."""
     law = mech.log_probabilities(np.arange(mech.space.size))
     assert law is not None
-    return np.array([[sum(law[word, y] for y in ids) for word in range(len(law))] for ids in places])
+    return np.array(
+        [[sum(law[word, y] for y in ids) for word in range(len(law))] for ids in places]
+    )
 
 
 def assert_same_rows(rows: np.ndarray, expected: np.ndarray) -> None:
