@@ -41,6 +41,13 @@ def test_punctuation_alone_is_no_word(toy: WordSpace) -> None:
     assert text.shape == ("", "-", "")
 
 
+def test_punctuation_of_released_words_is_not_that_of_the_text() -> None:
+    space = WordSpace.from_arrays(["yes", "no", "u.s.", "etc."], np.eye(4))
+    (text,), _ = line_up([Released("1", "yes, no", ("u.s. no", "yes, etc.", "no, u.s."))], space)
+    assert text.shape == ("", ",", "")
+    assert [place.seen.tolist() for place in text.places] == [[2, 0, 1], [1, 3, 2]]
+
+
 def test_words_in_clear_belong_to_the_shape(toy: WordSpace) -> None:
     variants = ("c of e zzz", "f of b zzz", "a of c zzz")
     (text,), _ = line_up([Released("1", "a of b zzz", variants)], toy, release="once")

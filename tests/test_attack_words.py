@@ -11,10 +11,11 @@ from exact_evidence import NoEvidence, PlainLaw, released
 from numpy.random import PCG64, Generator
 from scipy.stats import binomtest
 
-from sottovoce import mechanism
+from sottovoce import Obfuscator, mechanism
 from sottovoce.errors import UsageError
 from sottovoce.privacy.attacks import words as words_module
 from sottovoce.privacy.attacks.cut_log import CutLog
+from sottovoce.privacy.attacks.evidence import evidence_for
 from sottovoce.privacy.attacks.language import Bigrams
 from sottovoce.privacy.attacks.places import PlacedText, line_up
 from sottovoce.privacy.attacks.priors import Prior
@@ -118,6 +119,28 @@ def test_query_scores_equal_bayes_rule_by_hand(space: WordSpace) -> None:
             for query, chance in by_hand.items()
         ]
         assert rank == 1 + sum(chance > own * (1 + 1e-5) for chance in weighted)
+
+
+def test_the_evidence_of_a_mechanism_gives_the_same_guesses(space: WordSpace) -> None:
+    santext = mechanism("santext:epsilon=2", space=space)
+    texts = placed(released(santext, texts_of_a_chain(2, 40), 3, seed=3), space)
+    models = [Prior.uniform(space)]
+    plain = recover_words(PlainLaw(santext), texts, models)
+    assert recover_words(evidence_for(santext, "independent"), texts, models) == plain
+
+
+def test_one_noisy_point_is_seen_through_where_noise_is_small(space: WordSpace) -> None:
+    cmp = mechanism("cmp:epsilon=60", space=space)
+    originals = spelled(space, texts_of_a_chain(19, 20))
+    results = Obfuscator(cmp, n=3, release="once", rng=20).obfuscate(originals)
+    releases = [
+        Released(str(number), text, result.variants)
+        for number, (text, result) in enumerate(zip(originals, results, strict=True))
+    ]
+    texts, _ = line_up(releases, space, release="once")
+    (found,) = recover_words(evidence_for(cmp, "once", rng=1), texts, [Prior.uniform(space)])
+    assert found.evidence == "one noisy point"
+    assert found.words.low > 1 / 3  # A blind guess among the three words shown.
 
 
 def test_knowing_more_is_never_worse(space: WordSpace) -> None:

@@ -17,16 +17,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.random import Generator
+from numpy.random import PCG64, Generator
 
 from sottovoce.mechanisms.noise import NoiseMechanism
+from sottovoce.privacy.attacks.covariances import moments, noise_covariance
 from sottovoce.privacy.attacks.evidence import Evidence
 from sottovoce.privacy.attacks.half_spaces import FLOOR, cut_off
 from sottovoce.privacy.attacks.pair_sums import same_words
-from sottovoce.randomness import Draws
+from sottovoce.privacy.attacks.simulated_law import SimulatedLaw
 from sottovoce.spaces.space import WordSpace
 from sottovoce.threads import parallel_map
 from sottovoce.types import Float32Array, Float64Array, IntArray, Progress, count_up
@@ -35,8 +37,6 @@ ROUNDS = ((600, 2), (1000, 3))
 """Rivals and sweeps of each round. With 300 rivals the point is found visibly less well."""
 PLACES_AT_A_TIME = 32
 """Places whose rivals are looked up in one matrix product."""
-NOISE_DRAWS = 100
-"""Draws for each dimension by which an unknown covariance is estimated."""
 ROWS_AT_A_TIME = 4096
 RIDGE = 0.1
 """Added to the covariance of the words, relative to its mean, where it is inverted."""
@@ -74,6 +74,7 @@ class OnePoint(Evidence):
     center: Float32Array
     first_guess: Float32Array
     half_norms: Float32Array
+    seed: int
 
     @classmethod
     def of(
@@ -119,6 +120,7 @@ class OnePoint(Evidence):
             center.astype(np.float32),
             first_guess.astype(np.float32),
             half_norms,
+            int(rng.integers(1 << 63)),
         )
 
     def log_likelihood(
@@ -126,12 +128,20 @@ class OnePoint(Evidence):
     ) -> Float32Array:
         """-(z - v)' S^-1 (z - v) / 2 up to a constant, at the mean of z given the words seen.
 
-        The words of a place are taken for all that were released there.
+        The words of a place are taken for all that were released there. One word alone is a plain
+        draw of the mechanism, or was left in clear: the law of such draws knows more of it.
         """
         space = self.mechanism.space
         rows = np.zeros((len(places), space.size), dtype=np.float32)
-        shown = [place for place, ids in enumerate(places) if len(ids)]
-        count = count_up(progress, len(shown))
+        distinct = np.array([len(np.unique(ids)) for ids in places], dtype=np.int64)
+        shown, single = (
+            (distinct > 1).nonzero()[0].tolist(),
+            (distinct == 1).nonzero()[0].tolist(),
+        )
+        count = count_up(progress, len(shown) + len(single))
+        if len(single):
+            rows[single] = self._single_words.log_likelihood([places[place] for place in single])
+            count(len(single))
         for start in range(0, len(shown), PLACES_AT_A_TIME):
             block = shown[start : start + PLACES_AT_A_TIME]
             points = self.points([places[place] for place in block])
@@ -141,6 +151,11 @@ class OnePoint(Evidence):
             rows[block] = likelihood[: len(block)]
             count(len(block))
         return rows
+
+    @cached_property
+    def _single_words(self) -> SimulatedLaw:
+        """The law of a release of one word, which is the same for both kinds of release."""
+        return SimulatedLaw.of(self.mechanism, rng=Generator(PCG64(self.seed)))
 
     def points(self, places: Sequence[IntArray]) -> Float64Array:
         """Where the noisy point of each place is believed to be, (places, dimension)."""
@@ -222,6 +237,8 @@ class OnePoint(Evidence):
         scores[words] = -np.inf
         unseen = max(0, self.mechanism.candidates - len(words))
         count = min(count + unseen, len(scores) - len(words))
+        if not count:
+            return words[:0]
         best = np.argpartition(scores, len(scores) - count)[len(scores) - count :]
         if unseen:
             best = best[np.argsort(-scores[best], kind="stable")][unseen:]
@@ -239,42 +256,3 @@ def _released_rows(space: WordSpace) -> Float32Array:
     """Vectors of the words that may be released, with the column -|w|^2 / 2."""
     output = space.output.ids
     return space.folded if len(output) == space.size else space.folded[output]
-
-
-def noise_covariance(mechanism: NoiseMechanism, rng: Generator) -> Float64Array:
-    """The covariance of the noise, exact or from draws of it; always invertible."""
-    covariance = mechanism.noise_covariance
-    if covariance is None:
-        covariance = _estimated_covariance(mechanism, rng)
-    # There may be directions without any noise.
-    size = len(covariance)
-    return np.asarray(covariance + 1e-6 * np.trace(covariance) / size * np.eye(size))
-
-
-def _estimated_covariance(mechanism: NoiseMechanism, rng: Generator) -> Float64Array:
-    dimension = mechanism.space.dimension
-    total = np.zeros((dimension, dimension))
-    left = count = NOISE_DRAWS * dimension
-    while left:
-        noise = mechanism.noise(Draws([(rng, min(left, ROWS_AT_A_TIME))]))
-        total += noise.T @ noise
-        left -= len(noise)
-    return total / count
-
-
-def moments(
-    vectors: Float32Array, weights: Float64Array | None = None
-) -> tuple[Float64Array, Float64Array]:
-    """Mean and covariance of vectors, some rows at a time, perhaps weighted."""
-    share = np.ones(len(vectors)) if weights is None else np.asarray(weights, dtype=np.float64)
-    share = share / share.sum()
-    dimension = vectors.shape[1]
-    mean, second = np.zeros(dimension), np.zeros((dimension, dimension))
-    for start in range(0, len(vectors), ROWS_AT_A_TIME):
-        rows = slice(start, start + ROWS_AT_A_TIME)
-        mean += share[rows] @ vectors[rows]
-    for start in range(0, len(vectors), ROWS_AT_A_TIME):
-        rows = slice(start, start + ROWS_AT_A_TIME)
-        scaled = (vectors[rows] - mean) * np.sqrt(share[rows])[:, None]
-        second += scaled.T @ scaled
-    return mean, second

@@ -196,13 +196,16 @@ def _placed(
         pieces, joiners = _cut(column, reader)
         for piece, joiner in zip(pieces, (*joiners, " "), strict=True):
             place = Place(piece, _left_in_clear(piece, release))
-            most_shown = place.most_shown
+            # A released word may have punctuation of its own, so that of most variants counts.
+            marks = Counter((reading.before, reading.after) for reading in piece)
+            before, after = marks.most_common(1)[0][0]
+            word = place.most_shown.word
             if place.in_clear:
-                literals[-1] += most_shown.before + most_shown.word + most_shown.after + joiner
+                literals[-1] += before + word + after + joiner
             else:
-                literals[-1] += most_shown.before
-                literals.append(most_shown.after + joiner)
-            if most_shown.word:
+                literals[-1] += before
+                literals.append(after + joiner)
+            if word:
                 places.append(place)
     truth = _true_words(released.text, len(places), reader, pipeline)
     return PlacedText(released.id, released.text, tuple(places), shape_of(literals), tuple(truth))

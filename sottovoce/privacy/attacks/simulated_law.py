@@ -23,8 +23,8 @@ from numpy.random import Generator
 
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.mechanisms.noise import NoiseMechanism
+from sottovoce.privacy.attacks.covariances import moments, noise_covariance
 from sottovoce.privacy.attacks.evidence import Evidence, seen_counts
-from sottovoce.privacy.attacks.one_point import moments, noise_covariance
 from sottovoce.privacy.attacks.pair_sums import log_sums, same_words, squared_distances
 from sottovoce.spaces.space import WordSpace
 from sottovoce.spaces.store import with_half_norms
