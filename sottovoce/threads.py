@@ -7,6 +7,7 @@ beside the matrix product in parallel: with BLAS' own threads those would wait.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -54,12 +55,13 @@ def parallel_map(work: Callable[[Item], Result], items: Sequence[Item]) -> list[
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Hold BLAS to one thread in this process for a while."""
-    with _controller().limit(limits=1, user_api="blas"):
+    with _controller("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas"):
         yield
 
 
 @lru_cache(maxsize=1)
-def _controller() -> ThreadpoolController:
+def _controller(with_scipy: bool) -> ThreadpoolController:
+    """It knows the libraries loaded when it is made, and scipy brings a BLAS of its own."""
     return ThreadpoolController()
 
 

@@ -107,7 +107,8 @@ def _shares(recovery: WordRecovery) -> Iterator[Leaked]:
 def _attackers(source: Source, report: RiskReport) -> dict[str, Any]:
     """What each attacker knew, and what was not tried."""
     facts: dict[str, Any] = {}
-    attacks = (*report.recoveries, *report.inferences)
+    attacks: list[tuple[int, WordRecovery | Inference]] = [*report.recoveries]
+    attacks += report.inferences
     if attacks:
         facts["attackers"] = {without_path(made.attack): made.knows for _, made in attacks}
     if report.not_tried:

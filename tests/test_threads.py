@@ -1,0 +1,27 @@
+"""Threads: BLAS adds none of its own while ours are at work."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+CODE = """
+import numpy
+from threadpoolctl import threadpool_info
+
+from sottovoce.threads import single_threaded_blas
+
+with single_threaded_blas():
+    pass
+import scipy.linalg.blas
+
+with single_threaded_blas():
+    libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
+print([library["num_threads"] for library in libraries])
+"""
+
+
+def test_every_blas_is_held_to_one_thread_also_one_that_is_loaded_later():
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
+    assert set(json.loads(done.stdout)) == {1}
