@@ -253,3 +253,14 @@ def test_there_is_none_for_texts_as_a_whole(wordnet):
 def test_a_release_has_a_name(small_space):
     with pytest.raises(UsageError, match="'independent' or 'once'"):
         evidence_for(mechanism("cmp", space=small_space), "remembered")
+
+
+@pytest.mark.parametrize(
+    ("spec", "release"),
+    [("santext", "independent"), ("wbb", "independent"), ("cmp", "independent"), ("cmp", "once")],
+)
+def test_ids_outside_the_space_are_refused(small_space, spec, release):
+    evidence = evidence_for(mechanism(spec, space=small_space), release, rng=1)
+    for wrong in (-1, 2000):
+        with pytest.raises(UsageError, match="not in the space"):
+            evidence.log_likelihood([np.array([3, 5]), np.array([4, wrong])])

@@ -114,10 +114,15 @@ def unknown_column(rows: Float32Array, output_ids: IntArray) -> Float32Array:
     return column
 
 
-def seen_counts(places: Sequence[IntArray]) -> tuple[Any, IntArray]:
+def all_seen(mechanism: WordMechanism, places: Sequence[IntArray]) -> IntArray:
+    """The ids seen at all places, end to end, each of them in the space."""
+    return mechanism.checked(np.concatenate([*places, np.empty(0, dtype=np.int64)]))
+
+
+def seen_counts(mechanism: WordMechanism, places: Sequence[IntArray]) -> tuple[Any, IntArray]:
     """How often each word was seen at each place, sparse; and the ids of its columns, ascending."""
     rows = np.repeat(np.arange(len(places)), [len(ids) for ids in places])
-    flat = np.concatenate([*places, np.empty(0, dtype=np.int64)])
+    flat = all_seen(mechanism, places)
     outputs, columns = np.unique(flat, return_inverse=True)
     ones = np.ones(len(flat), dtype=np.float32)
     counts = csr_matrix((ones, (rows, columns)), shape=(len(places), len(outputs)))

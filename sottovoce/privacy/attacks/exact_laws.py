@@ -24,7 +24,7 @@ from scipy.sparse import csr_matrix
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.mechanisms.boxes import BoxMechanism
 from sottovoce.mechanisms.exponential import ExponentialMechanism
-from sottovoce.privacy.attacks.evidence import Evidence, seen_counts
+from sottovoce.privacy.attacks.evidence import Evidence, all_seen, seen_counts
 from sottovoce.privacy.attacks.pair_sums import log_sums, squared_distances
 from sottovoce.threads import parallel_map, threads
 from sottovoce.types import Float32Array, Float64Array, FloatArray, IntArray, Progress, count_up
@@ -51,7 +51,7 @@ class ExactLaw(Evidence):
         """Blocks of words, each against all words seen at any of the places."""
         size = self.mechanism.space.size
         rows = np.zeros((len(places), size), dtype=np.float32)
-        counts, outputs = seen_counts(places)
+        counts, outputs = seen_counts(self.mechanism, places)
         if not len(outputs):
             return rows
         exponential = isinstance(self.mechanism, ExponentialMechanism)
@@ -119,6 +119,7 @@ class Boxes(Evidence):
     ) -> Float32Array:
         """First the words whose boxes hold all that was seen, then their laws alone."""
         rows = np.zeros((len(places), self.mechanism.space.size), dtype=np.float32)
+        all_seen(self.mechanism, places)  # Refuses ids that are not in the space.
         holders = box_holders(self.mechanism, self._progress)
         seen = [np.unique(ids, return_counts=True) for ids in places]
         possible = [_holding_all(holders, ids) for ids, _ in seen]

@@ -25,7 +25,7 @@ from numpy.random import PCG64, Generator
 
 from sottovoce.mechanisms.noise import NoiseMechanism
 from sottovoce.privacy.attacks.covariances import moments, noise_covariance
-from sottovoce.privacy.attacks.evidence import Evidence
+from sottovoce.privacy.attacks.evidence import Evidence, all_seen
 from sottovoce.privacy.attacks.half_spaces import FLOOR, cut_off
 from sottovoce.privacy.attacks.pair_sums import same_words
 from sottovoce.privacy.attacks.simulated_law import SimulatedLaw
@@ -133,6 +133,7 @@ class OnePoint(Evidence):
         """
         space = self.mechanism.space
         rows = np.zeros((len(places), space.size), dtype=np.float32)
+        all_seen(self.mechanism, places)  # Refuses ids that are not in the space.
         distinct = np.array([len(np.unique(ids)) for ids in places], dtype=np.int64)
         shown, single = (
             (distinct > 1).nonzero()[0].tolist(),

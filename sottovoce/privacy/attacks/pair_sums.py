@@ -69,7 +69,8 @@ def log_sums(
         shift = float(log_weights.max())
         weights = np.exp(log_weights - shift).astype(np.float32)
     if len(released) == size:
-        return np.log(_symmetric(size, scores, weights, progress)) + shift
+        sums = _symmetric(size, scores, weights, progress)
+        return np.log(np.maximum(sums, np.finfo(np.float64).tiny)) + shift
     return _rectangular(size, released, scores, weights, progress) + shift
 
 

@@ -177,7 +177,7 @@ class SimulatedLaw(Evidence):
         """Blocks of words, each against all words seen at any of the places."""
         size = self.mechanism.space.size
         rows = np.zeros((len(places), size), dtype=np.float32)
-        counts, outputs = seen_counts(places)
+        counts, outputs = seen_counts(self.mechanism, places)
         if not len(outputs):
             return rows
         normalizers = self._log_normalizers  # Made once, before threads ask for it.
