@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.random import PCG64, Generator
+from sottovoce.privacy.attacks.cells import Beliefs
 
 from sottovoce import mechanism
 from sottovoce.mechanisms.noise import NoiseMechanism
-from sottovoce.privacy.attacks.cells import Beliefs
 from sottovoce.privacy.attacks.covariances import moments, noise_covariance
-from sottovoce.privacy.attacks.evidence import evidence_for
+from sottovoce.privacy.attacks.evidence_kinds import evidence_for
 from sottovoce.privacy.attacks.half_spaces import FLOOR, cut_off
 from sottovoce.privacy.attacks.one_point import OnePoint
 from sottovoce.randomness import Draws

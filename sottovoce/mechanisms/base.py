@@ -340,6 +340,10 @@ class PoolMechanism(Mechanism):
         n fresh draws for each text or, if ``once``, n different strings read off one draw.
         """
 
+    def on_words(self, space: WordSpace) -> WordMechanism | None:
+        """The mechanism that moves words by the same noise, if there is one: attacks use it."""
+        return None
+
 
 def require(condition: bool | np.bool_, message: str) -> None:
     """Raise a :class:`UsageError` unless the condition holds."""

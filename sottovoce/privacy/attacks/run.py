@@ -193,7 +193,7 @@ class _Run:
                 self.not_tried[f"aligned, {n} variants"] = WHOLE_RELEASE
                 continue
             inference = infer_sentences(
-                self.releases[:],
+                self.releases,
                 log,
                 mechanism,
                 self.release,
