@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from sottovoce import Obfuscator, WordSpace, mechanism
+from sottovoce import Obfuscator, WordSpace, mechanism, obfuscate
 from sottovoce.cli import app
 from sottovoce.errors import UsageError
 from sottovoce.ledger import Entry, Ledger, request_key
@@ -58,7 +58,7 @@ def test_it_is_built_by_its_name_with_a_resource_or_with_a_setting(space, glossa
     resource = made_up.Glossary.of(["lamp", "stone"])
     given = mechanism(f"{NAME}:epsilon=2", space=space, glossary=resource)
     assert given.spec == f"{NAME}:epsilon=2"
-    assert set(given.obfuscate("skin cancer", n=20)) <= {
+    assert set(obfuscate("skin cancer", given, n=20)) <= {
         f"{one} {two}" for one in resource.words for two in resource.words
     }
     settings = {"glossary": str(glossary)}

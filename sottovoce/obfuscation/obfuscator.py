@@ -245,6 +245,12 @@ class Obfuscator:
         )
 
 
+def obfuscate(text: str, mechanism: Mechanism, n: int = 1, *, rng: Randomness = None) -> list[str]:
+    """Up to ``n`` obfuscations of a text; word mechanisms always give ``n``, drawn afresh."""
+    (result,) = Obfuscator(mechanism, n=n, rng=rng).obfuscate([text])
+    return list(result.variants)
+
+
 def release_for(mechanism: Mechanism, wish: SearchRelease | None) -> Release:
     """The strategy that a wish stands for.
 
