@@ -404,7 +404,7 @@ def test_an_entry_is_made_of_a_result(ledger, small_space, release, spent):
     obfuscator = sottovoce.Obfuscator(cmp, n=3, release=release, pipeline=pipeline)
     (result,) = obfuscator.obfuscate(["word1 word2 word1 word3 zzz zzz"])
     made = Entry.of(result, obfuscator, "bm25")
-    assert (made.protected, made.in_clear, made.unknown) == (3, 1, 2)
+    assert (made.protected, made.in_clear, made.unknown) == (5, 1, 2)
     assert made.spent == result.spent == spent
     assert made.promise == ("metric", "euclidean", small_space.sha256)
     record = ledger.charge(made).record
@@ -413,11 +413,14 @@ def test_an_entry_is_made_of_a_result(ledger, small_space, release, spent):
     assert ledger.check() == 1
 
 
-def test_a_result_without_known_words_costs_nothing(small_space):
+def test_unknown_words_cost_what_known_ones_cost_and_no_words_cost_nothing(small_space):
     obfuscator = sottovoce.Obfuscator(sottovoce.mechanism("cmp", space=small_space), n=3)
-    (result,) = obfuscator.obfuscate(["zzz yyy"])
-    made = Entry.of(result, obfuscator, "bm25")
-    assert (made.releases, made.spent, made.unknown) == (0, 0.0, 2)
+    unknown, nothing = (
+        Entry.of(result, obfuscator, "bm25") for result in obfuscator.obfuscate(["zzz yyy", "?!"])
+    )
+    assert (unknown.releases, unknown.spent) == (3, 30.0)
+    assert (unknown.protected, unknown.unknown) == (2, 2)
+    assert (nothing.releases, nothing.spent, nothing.protected) == (0, 0.0, 0)
 
 
 class Shuffled(TextMechanism):

@@ -91,7 +91,7 @@ def test_unknown_words_are_uniform_over_the_output_vocabulary(toy):
     counts = [result.variants[0].split().count(word) for word in "abcef"]
     assert sum(counts) == 20_000
     assert stats.chisquare(counts).pvalue > 1e-4
-    assert result.spent == 0.0, "no known word, nothing spent"
+    assert result.spent == 1000.0, "a place costs what it costs, whatever word stood there"
 
 
 def test_unknown_words_can_be_dropped_refused_or_kept(toy):

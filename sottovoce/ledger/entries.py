@@ -56,8 +56,9 @@ class Entry:
         What one release promises, and how many there are: n for ``independent``, 1 for ``once``,
         0 if no word needed protection.
     protected, in_clear, unknown
-        How many words the guarantee covers, how many stay as they are, and how many the space
-        lacks (replaced by uniform draws, or left out).
+        How many words the mechanism replaced, how many stay as they are, and how many the space
+        lacks: uniform words stood in for them, so that they are among the protected, or they were
+        left out.
     destination
         Who gets the variants: the name of an engine.
     """
@@ -101,7 +102,7 @@ class Entry:
             destination=destination,
             space=space,
             space_sha256=sha256,
-            protected=counts.known,
+            protected=counts.protected,
             in_clear=counts.kept,
             unknown=counts.uniform + counts.dropped,
         )

@@ -227,7 +227,7 @@ class Obfuscator:
             guarantee = guarantee.with_caveats(ONE_POINT if by_word else ONE_POINT_OF_TEXT)
         if streams.reproducible:
             guarantee = guarantee.with_caveats(SEEDED)
-        spent = guarantee.loss(1.0, self.releases if counts.known else 0)
+        spent = guarantee.loss(1.0, self.releases if counts.protected else 0)
         return Obfuscation(
             text=text,
             variants=variants,

@@ -82,7 +82,7 @@ class Linked:
             slots = np.empty((1, len(text)), dtype=np.int64)
             slots[0, ~text.uniform] = self._drawn[text.ids]
             spans = text.spans[text.uniform].tolist()
-            slots[0, text.uniform] = [self._unknown(text.text[a:b]) for a, b in spans]
+            slots[0, text.uniform] = self._unknown([text.text[a:b] for a, b in spans])
             filled.append(slots)
         return filled
 
@@ -90,18 +90,29 @@ class Linked:
         new = ids[self._drawn[ids] == NOT_YET]
         for start in range(0, len(new), ROWS_AT_A_TIME):
             ids = new[start : start + ROWS_AT_A_TIME]
-            units = [(self._generator(word), 1) for word in self._mechanism.space.words(ids)]
+            words = self._mechanism.space.words(ids)
+            units = [(self._generator("known", word), 1) for word in words]
             self._drawn[ids] = self._mechanism.draw(ids, Draws(units))
 
-    def _generator(self, word: str) -> Generator:
+    def _unknown(self, surfaces: list[str]) -> IntArray:
+        """Substitutes of words that the space lacks, each by way of a uniform word of its own."""
+        words = [comparable(surface) for surface in surfaces]
+        released = self._mechanism.space.output.ids
+        drawn = np.empty(len(words), dtype=np.int64)
+        for start in range(0, len(words), ROWS_AT_A_TIME):
+            units = [
+                (self._generator("unknown", word), 1)
+                for word in words[start : start + ROWS_AT_A_TIME]
+            ]
+            draws = Draws(units)
+            stand_ins = released[draws.below(len(released))]
+            drawn[start : start + len(units)] = self._mechanism.draw(stand_ins, draws)
+        return drawn
+
+    def _generator(self, kind: str, word: str) -> Generator:
         from randomgen import AESCounter
 
-        return Generator(AESCounter(key=int.from_bytes(self._digest("known", word)[:16], "little")))
-
-    def _unknown(self, surface: str) -> int:
-        released = self._mechanism.space.output.ids
-        number = int.from_bytes(self._digest("unknown", comparable(surface)), "little")
-        return int(released[number % len(released)])
+        return Generator(AESCounter(key=int.from_bytes(self._digest(kind, word)[:16], "little")))
 
     def _digest(self, kind: str, word: str) -> bytes:
         return hmac.digest(self._key, f"{kind}\n{word}".encode("utf-8", "surrogatepass"), "sha256")

@@ -34,8 +34,9 @@ class TextPipeline:
     """How texts are cut into words, and which words are protected.
 
     unknown
-        What becomes of words the space lacks: ``uniform`` (a uniform draw over the output
-        vocabulary, independent of the word), ``drop``, ``error``, or ``keep`` (released in clear).
+        What becomes of words the space lacks: ``uniform`` (a uniform word of the output vocabulary
+        stands in, and goes through the mechanism like any other), ``drop``, ``error``, or ``keep``
+        (released in clear).
     protect
         ``all`` words; ``content`` words: English function words then stay in clear; or a list of
         parts of speech, such as ``noun,adjective``, or of Penn Treebank tags: plain words of other
@@ -138,8 +139,9 @@ def _refuse_unknown(prepared: PreparedText) -> None:
     more = f", and {total - len(shown)} more" if total > len(shown) else ""
     raise UnknownWordError(
         f"{total} of {len(prepared)} words are not in the space, at characters "
-        f"{', '.join(shown)}{more}. Replace them by uniform draws with unknown='uniform', leave "
-        "them out with 'drop', release chosen words with the keep list, or use a larger space."
+        f"{', '.join(shown)}{more}. Let uniform words stand in for them with unknown='uniform', "
+        "leave them out with 'drop', release chosen words with the keep list, or use a larger "
+        "space."
     )
 
 

@@ -11,10 +11,16 @@ import numpy as np
 from sottovoce.errors import UsageError
 from sottovoce.types import UNKNOWN, BoolArray, IntArray
 
+STOOD_IN = "obfuscated by way of uniform draws: nothing but the place is released"
+"""What becomes of words that the space lacks, and of denied ones."""
+
 
 @dataclass(frozen=True)
 class Counts:
-    """How many words met which fate; the numbers that may be shown."""
+    """How many words met which fate; the numbers that may be shown.
+
+    ``uniform`` words are those that the space lacks and for which a uniform word stands in.
+    """
 
     known: int = 0
     uniform: int = 0
@@ -22,6 +28,11 @@ class Counts:
     kept_unknown: int = 0
     kept_listed: int = 0
     kept_unprotected: int = 0
+
+    @property
+    def protected(self) -> int:
+        """Words in whose place a mechanism puts others."""
+        return self.known + self.uniform
 
     @property
     def kept(self) -> int:
@@ -33,9 +44,10 @@ class Counts:
 class PreparedText:
     """The slots of a text, in order, and what stands between them.
 
-    ``slots[i]`` is the id of the word at slot ``i``, or ``UNKNOWN`` where a uniform draw over the
-    output vocabulary goes; ``text[start:end]`` with ``start, end = spans[i]`` is the word itself.
-    ``unknown`` and ``kept`` hold distinct original words, for the owner of the text alone.
+    ``slots[i]`` is the id of the word at slot ``i``, or ``UNKNOWN`` where a uniform word of the
+    output vocabulary stands in for it; ``text[start:end]`` with ``start, end = spans[i]`` is the
+    word itself. ``unknown`` and ``kept`` hold distinct original words, for the owner of the text
+    alone.
     """
 
     text: str
@@ -55,12 +67,12 @@ class PreparedText:
 
     @cached_property
     def uniform(self) -> BoolArray:
-        """Which slots take a uniform draw, whatever word stood there."""
+        """For which slots a uniform word stands in, whatever word stood there."""
         return np.equal(self.slots, UNKNOWN)
 
     @cached_property
     def ids(self) -> IntArray:
-        """The ids for the mechanism, one for each slot that is not ``uniform``."""
+        """The ids of the words of the text, one for each slot that is not ``uniform``."""
         return self.slots[~self.uniform]
 
     def render(self, substitutes: Sequence[str]) -> str:
@@ -122,7 +134,7 @@ def caveats(
     if restores_case:
         lines.append("the case pattern of each word is released as it is")
     fates = (
-        (counts.uniform, "unknown", "replaced by uniform draws"),
+        (counts.uniform, "unknown", STOOD_IN),
         (counts.dropped, "unknown", "left out"),
         (counts.kept_unknown, "unknown", "kept in clear (unknown='keep')"),
         (counts.kept_listed, "", "kept in clear (keep list)"),

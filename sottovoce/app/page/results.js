@@ -85,7 +85,7 @@ export function showResult(result) {
           ? "Chance put the query itself among what was sent."
           : "No word of it could be replaced: it was sent as it is."),
       result.unknown.length > 0 &&
-        `Not in the word space, replaced at random: ${result.unknown.join(", ")}.`,
+        `Not in the word space, so that a random word stood in: ${result.unknown.join(", ")}.`,
       result.kept.length > 0 && `Sent as they are: ${result.kept.join(", ")}.`,
       result.seeded && "Seeded: reproducible, for experiments only.",
     ]
