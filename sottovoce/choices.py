@@ -23,6 +23,3 @@ Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
 Pooling: TypeAlias = Literal["union", "rrf", "combsum"]
 """How the answers to several queries become one list."""
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
-
-Original: TypeAlias = Literal["allow", "refuse"]
-"""What to do if a variant happens to be the query itself."""

@@ -194,7 +194,7 @@ def test_a_search_without_any_settings_is_that_of_the_command_line(client):
     service = parts.private_search(protection, Ledger.open())
     assert parts.protection(ProtectionBody(voice=DEFAULT_VOICE)).key == protection.key
     assert protection.obfuscator == command.obfuscator
-    for what in ("depth", "pooling", "original", "remember"):
+    for what in ("depth", "pooling", "remember"):
         assert getattr(service, what) == getattr(command, what)
     assert command.depth == defaults.DEMO_DEPTH
     assert (service.engine.name, service.reranker.name) == ("bm25", command.reranker.name)

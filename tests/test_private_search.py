@@ -128,14 +128,14 @@ def test_nothing_leaves_if_a_word_must_be_known(cmp, light):
     assert not engine.heard
 
 
-def test_nothing_leaves_if_the_query_itself_came_out_and_that_is_forbidden(default_space, light):
+def test_what_the_mechanism_drew_is_sent_even_if_it_is_the_query_itself(default_space, light):
+    """To refuse it would tell that the query is none of what is sent."""
     engine = Stranger()
     loud = Obfuscator(mechanism("cmp", space=default_space, epsilon=1000), n=3)
-    with pytest.raises(SottovoceError, match="is the query itself"):
-        PrivateSearch(loud, engine, light, original="refuse").search("Skin  Cancer")
-    assert not engine.heard
-    PrivateSearch(loud, engine, light).search("Skin  Cancer")
+    assert PrivateSearch(loud, engine, light).search("Skin  Cancer").query_sent
     assert engine.heard == ["skin cancer"]
+    with pytest.raises(TypeError, match="original"):
+        PrivateSearch(loud, engine, light, original="refuse")
 
 
 def test_nothing_leaves_if_the_engine_takes_fewer_queries(cmp, light, tmp_path):

@@ -217,7 +217,10 @@ def _token_routes(app: FastAPI, service: Service) -> None:
 
     @app.post("/v1/preview", dependencies=token, **documented(PREVIEWED))
     async def preview(body: PreviewBody) -> Response:
-        """Draw variants without sending them. They are counted now; a redraw costs again."""
+        """Draw variants without sending them. They are counted now, and so is any other draw.
+
+        Choosing among draws by looking at them voids the promise.
+        """
         return Json(await service.drawing.do(partial(draw_preview, parts, previews, body)))
 
     @app.post("/v1/search", dependencies=token, **documented(SEARCHED, streams=True))

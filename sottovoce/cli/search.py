@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sottovoce import defaults
-from sottovoce.choices import Original, Pooling, SearchRelease
+from sottovoce.choices import Pooling, SearchRelease
 from sottovoce.cli.options import (
     AsJson,
     EngineOptions,
@@ -45,9 +45,6 @@ class SearchOptions(EngineOptions):
     ] = None
     pooling: Annotated[Pooling, typer.Option(help="How answers are put together.")] = "union"
     top: Annotated[int, typer.Option(help="Hits to show.")] = defaults.TOP
-    original: Annotated[
-        Original, typer.Option(help="If a variant is the query itself: send it, or nothing.")
-    ] = "allow"
     ledger: Annotated[
         bool, typer.Option("--ledger/--no-ledger", help="Count this search in the ledger.")
     ] = True
@@ -129,7 +126,6 @@ def _prepare(how: SearchOptions, obfuscator: Obfuscator) -> PrivateSearch:
         remember=how.release == "remembered",
         pooling=how.pooling,
         depth=how.depth or defaults.usual_depth(how.collection, remote=engine.remote),
-        original=how.original,
     )
 
 

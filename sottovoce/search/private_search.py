@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from sottovoce.choices import POOLINGS, Original, Pooling
+from sottovoce.choices import POOLINGS, Pooling
 from sottovoce.defaults import DEPTH, TOP
 from sottovoce.engines.base import EngineError, LocalEngine, SearchEngine
 from sottovoce.errors import PrivacyWarning, SottovoceError
@@ -131,9 +131,10 @@ class PrivateSearch:
         Counts each release before it is sent, and refuses when a budget is spent.
     remember
         The same query asked again sends the same variants (needs a ledger).
-    original
-        ``allow`` or ``refuse``: what to do if a variant happens to be the query itself. The
-        guarantee covers it; refusing sends nothing at all.
+
+    Whatever the mechanism drew is sent, the query itself included if chance has it so: the
+    guarantee covers that. To draw again, or to send nothing, whenever the query comes out would
+    tell that it is none of what was sent.
     """
 
     obfuscator: Obfuscator
@@ -143,12 +144,10 @@ class PrivateSearch:
     remember: bool = False
     pooling: Pooling = "union"
     depth: int = DEPTH
-    original: Original = "allow"
 
     def __post_init__(self) -> None:
         require(self.pooling in POOLINGS, f"pooling is one of {', '.join(POOLINGS)}")
         require(self.depth >= 1, f"depth must be at least 1, got {self.depth}")
-        require(self.original in ("allow", "refuse"), "original is 'allow' or 'refuse'")
         require(
             not self.remember or self.ledger is not None,
             "remembered variants are kept in the ledger: give one, or do not ask to remember",
@@ -173,8 +172,7 @@ class PrivateSearch:
     def search(self, query: str, top: int = TOP, *, on_step: OnStep | None = None) -> SearchResult:
         """The best hits for a query that stays on this machine.
 
-        Nothing is sent if the query cannot be obfuscated, if the ledger refuses or fails, or if
-        a variant is the query itself and that was forbidden.
+        Nothing is sent if the query cannot be obfuscated, or if the ledger refuses or fails.
         """
         require(top >= 1, f"ask for at least one hit, not {top}")
         return self.send(self.count(query, on_step=on_step), top, on_step=on_step)
@@ -188,14 +186,14 @@ class PrivateSearch:
 
     def counted(self, result: Obfuscation) -> CountedRelease:
         """The same for a query that has been obfuscated."""
-        outgoing = self._checked(result.text, result.variants)
+        outgoing = self.boundary.check(result.variants)
         if self.ledger is None:
             return CountedRelease(result, outgoing, result.spent, receipt=None)
         entry = Entry.of(result, self.obfuscator, self.engine.name)
         key = request_key(self.obfuscator) if self.remember else None
         receipt = self.ledger.charge(entry, remember=key)
         if receipt.recalled:
-            outgoing = self._checked(result.text, receipt.variants)
+            outgoing = self.boundary.check(receipt.variants)
         return CountedRelease(result, outgoing, receipt.record.spent, receipt)
 
     def answer(self, result: Obfuscation, top: int | None = TOP) -> SearchResult:
@@ -248,16 +246,6 @@ class PrivateSearch:
             recalled=recalled,
             seeded=result.seeded,
         )
-
-    def _checked(self, query: str, variants: Iterable[str]) -> Outgoing:
-        """What may leave of these variants; refuses the query itself if that is forbidden."""
-        outgoing = self.boundary.check(variants)
-        if self.original == "refuse" and folded_text(query) in map(folded_text, outgoing.queries):
-            raise SottovoceError(
-                "a variant is the query itself, which was forbidden: nothing was sent. Use a "
-                "smaller epsilon or more words; a short query often comes out as it is"
-            )
-        return outgoing
 
     def _counted_anyway(self, error: EngineError, spent: float | None) -> EngineError:
         if self.ledger is None:

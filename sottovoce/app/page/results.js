@@ -34,19 +34,18 @@ function columns(query) {
 }
 
 /** The variants of a preview; nothing has been sent. */
-export function showPreview(query, drawn, onSend, onRedraw) {
+export function showPreview(query, drawn, onSend) {
   columns(query);
   byId("left-title").firstChild.textContent = "What would leave this machine ";
   byId("left-count").textContent = "not sent yet";
-  const again = drawn.release === "remembered" ? "costs nothing, gives the same" : `costs another ${cost(drawn.spent)} of your budget`;
   show(
     byId("left"),
     el("p", {}, `Drawing these cost ${cost(drawn.spent)}. Sending them costs nothing more.`),
+    el("p", { class: "line" }, el("button", { type: "button", class: "main", id: "send", onclick: onSend }, "Send these")),
     el(
       "p",
-      { class: "line" },
-      el("button", { type: "button", class: "main", id: "send", onclick: onSend }, "Send these"),
-      el("button", { type: "button", id: "redraw", onclick: onRedraw }, `Redraw (${again})`),
+      { class: "hint" },
+      "Look, but do not pick: whoever draws until they like what they see tells by it what they do not want to be seen, and the promise no longer holds.",
     ),
     list(drawn.variants, query),
   );
