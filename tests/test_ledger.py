@@ -265,6 +265,33 @@ def test_a_budget_refuses_what_nothing_bounds(ledger):
     ledger.charge(entry())
 
 
+@given(
+    in_clear=st.integers(0, 3),
+    releases=st.integers(0, 2),
+    per_text=st.none() | st.just(0.0) | st.just(1e9),
+    total=st.none() | st.just(1e9),
+)
+def test_any_budget_refuses_words_in_clear(tmp_path_factory, in_clear, releases, per_text, total):
+    ledger = Ledger.open(tmp_path_factory.mktemp("clear") / "ledger")
+    ledger.set_budget(per_text, total)
+    made = entry(in_clear=in_clear, releases=releases)
+    covered = not in_clear and (per_text != 0 or not releases)
+    if (per_text, total) == (None, None) or covered:
+        assert ledger.charge(made).record.in_clear == in_clear
+        return
+    with pytest.raises(BudgetError, match="in clear" if in_clear else "are left"):
+        ledger.charge(made)
+    assert ledger.entries() == []
+
+
+def test_what_is_in_clear_is_refused_with_what_to_do(ledger):
+    ledger.set_budget(per_text=None, total=1e9)
+    with pytest.raises(BudgetError, match=r"2 words .* --keep .* ledger budget --none"):
+        ledger.charge(entry(in_clear=2))
+    ledger.set_budget(None, None)
+    assert ledger.charge(entry(in_clear=2)).record.in_clear == 2
+
+
 def test_a_lowered_budget_refuses_at_once_and_shows_nothing_left(ledger):
     ledger.charge(entry())
     ledger.set_budget(per_text=3, total=0)

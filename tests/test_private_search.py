@@ -165,6 +165,36 @@ def test_the_ledger_counts_before_and_refuses_when_the_budget_is_spent(cmp, ligh
     assert spent.nats == 30
 
 
+@pytest.mark.parametrize(
+    "in_clear",
+    [
+        {"keep": frozenset({"cancer"})},
+        {"unknown": "keep"},
+        {"protect": "content"},
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sottovoce.errors.PrivacyWarning")
+def test_nothing_leaves_in_clear_while_there_is_a_budget(cmp, light, tmp_path, in_clear):
+    from sottovoce import TextPipeline
+
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+    ledger.set_budget(per_text=None, total=1e9)
+    text = "treatment for xqzzy cancer"
+    open_search, closed_search = (
+        PrivateSearch(Obfuscator(cmp, n=4, pipeline=pipeline), engine, light, ledger=ledger)
+        for pipeline in (TextPipeline(**in_clear), TextPipeline())
+    )
+    with pytest.raises(BudgetError, match="in clear") as caught:
+        open_search.search(text)
+    assert "xqzzy" not in str(caught.value)
+    assert not engine.heard
+    assert not ledger.entries()
+    closed_search.search(text)
+    ledger.set_budget(None, None)
+    open_search.search(text)
+    assert [record.in_clear > 0 for record in ledger.entries()] == [True, False]
+
+
 def test_a_search_that_fails_underway_stays_counted(cmp, light, tmp_path):
     engine, ledger = Stranger(), Ledger.open(tmp_path)
     engine.search = lambda queries, depth: 1 / 0

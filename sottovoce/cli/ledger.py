@@ -74,7 +74,9 @@ def budget(
 ) -> None:
     """Limit what may be spent, in nats per unit of distance, under each promise separately.
 
-    A limit that is not named stays as it is; without any option the limits are shown.
+    While there is a limit, words in clear (--keep, --unknown keep, --protect) and releases that
+    nothing bounds are refused. A limit that is not named stays as it is; without any option the
+    limits are shown.
     """
     from sottovoce.ledger import Ledger
 

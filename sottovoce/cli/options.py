@@ -207,7 +207,10 @@ class TextOptions:
     ] = None
     keep: Annotated[
         list[str] | None,
-        typer.Option(metavar="WORD|file:PATH", help="Release these words as they are."),
+        typer.Option(
+            metavar="WORD|file:PATH",
+            help="Release these words as they are; refused while there is a budget.",
+        ),
     ] = None
     drop_punctuation: Annotated[
         bool, typer.Option("--drop-punctuation", help="Leave punctuation out.")

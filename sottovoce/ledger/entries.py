@@ -327,7 +327,7 @@ class DamagedLedgerError(LedgerError):
 
 
 class BudgetError(SottovoceError):
-    """The release would cost more than is left.
+    """The release would cost more than is left, or more than any budget covers.
 
     ``cost`` is None where nothing bounds it; then ``spent`` and ``left`` are None too.
     """

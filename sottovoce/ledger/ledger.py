@@ -57,11 +57,15 @@ class Ledger:
     def charge(self, entry: Entry, *, remember: str | None = None) -> Receipt:
         """Count a release before it happens; raise ``BudgetError`` if it costs too much.
 
+        While there is a budget, that is also raised if a word would go out in clear: no number of
+        nats covers it.
+
         Send the receipt's variants. With ``remember`` (see :func:`request_key`) they are kept in
         the same step; if another process has just kept some for the same text, the receipt has
         those, and this release costs nothing.
         """
         with self._book(write=True) as book:
+            _refuse_in_clear(entry, book.budget)
             if remember is not None and (earlier := book.remembered(entry.text, remember)):
                 again = book.append_again(earlier.record, entry.destination)
                 return _receipt(again, earlier.variants, book.budget)
@@ -144,6 +148,18 @@ def _receipt(record: Record, variants: tuple[str, ...], budget: Budget) -> Recei
         variants,
         left_for_text=left(budget.per_text, record.text_total),
         left_in_total=left(budget.total, record.total),
+    )
+
+
+def _refuse_in_clear(entry: Entry, budget: Budget) -> None:
+    if not entry.in_clear or budget == Budget():
+        return
+    words = "1 word" if entry.in_clear == 1 else f"{entry.in_clear} words"
+    raise BudgetError(
+        f"there is a budget, and {words} would go out in clear, which no budget covers: leave out "
+        "--keep and --unknown keep, protect every word with --protect all (and a mechanism that "
+        "keeps none, see 'sottovoce mechanisms'), or remove the budget with 'sottovoce ledger "
+        "budget --none'"
     )
 
 
