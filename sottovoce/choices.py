@@ -11,9 +11,6 @@ Release: TypeAlias = Literal["independent", "once"]
 """How several variants of a text are drawn: each afresh, or all from one noisy point a word."""
 RELEASES: tuple[Release, ...] = get_args(Release)
 
-SearchRelease: TypeAlias = Literal["once", "independent", "remembered"]
-"""The same for a search, where the variants of a query asked before can be sent again."""
-
 UnknownPolicy: TypeAlias = Literal["uniform", "drop", "error", "keep"]
 """What becomes of a word that the space lacks."""
 

@@ -192,9 +192,9 @@ def test_a_search_without_any_settings_is_that_of_the_command_line(client):
     parts = client.app.state.service.parts
     protection = parts.protection(ProtectionBody())
     service = parts.private_search(protection, Ledger.open())
-    assert parts.protection(ProtectionBody(voice=DEFAULT_VOICE)).key == protection.key
+    assert parts.protection(ProtectionBody(voice=DEFAULT_VOICE)) == protection
     assert protection.obfuscator == command.obfuscator
-    for what in ("depth", "pooling", "remember"):
+    for what in ("depth", "pooling", "fresh"):
         assert getattr(service, what) == getattr(command, what)
     assert command.depth == defaults.DEMO_DEPTH
     assert (service.engine.name, service.reranker.name) == ("bm25", command.reranker.name)
@@ -275,14 +275,20 @@ def test_previews_expire_and_are_bounded(client, monkeypatch):
     assert client.post("/v1/search", json={**body, "preview": ids[2]}).status_code == 404
 
 
-def test_remembered_variants_are_sent_again_for_nothing(client):
-    body = {"query": QUERY, "release": "remembered", "n": 4}
+def test_words_are_remembered_and_sent_again_for_nothing(client):
+    body = {"query": QUERY, "n": 4}
     first, second = (client.post("/v1/search", json=body).json() for _ in range(2))
     assert first["sent"] == second["sent"]
     assert (first["recalled"], second["recalled"]) == (False, True)
-    drawn = client.post("/v1/preview", json=body).json()
+    drawn = client.post("/v1/preview", json={**body, "query": f"{QUERY}?"}).json()
     assert (drawn["recalled"], drawn["spent"]) == (True, 0.0)
     assert Ledger.open().spent()[0].nats == first["spent"]
+    # A voice says nothing about it.
+    for how in ({"n": 4}, {"voice": DEFAULT_VOICE}):
+        fresh = client.post("/v1/search", json={"query": QUERY, "fresh": True, **how}).json()
+        assert fresh["sent"] != first["sent"]
+        assert (fresh["recalled"], fresh["fresh"]) == (False, True)
+        assert fresh["spent"] == first["spent"]
 
 
 def test_a_spent_budget_refuses_and_says_what_is_left(client):
@@ -529,7 +535,7 @@ def test_voices_show_what_was_measured_of_exactly_their_setting(client, tmp_path
     assert "6 of 100 words" in points[0]["tooltip"]
     assert murmur["not_measured"] is None
     assert (murmur["point"], whisper["point"]) == (points[0]["id"], None)
-    for same in ({"epsilon": 10.0}, {"release": "remembered"}, {"mechanism": "cmp:epsilon=10"}):
+    for same in ({"epsilon": 10.0}, {"fresh": True}, {"mechanism": "cmp:epsilon=10"}):
         described = client.post("/v1/setting", json=same).json()
         assert (described["risk"], described["point"]) == (murmur["risk"], murmur["point"])
     for other in ({"epsilon": 10.5}, {"epsilon": 10.0, "n": 19}, {"release": "independent"}):

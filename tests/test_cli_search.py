@@ -53,14 +53,15 @@ def test_json_for_programs(run):
     assert json.loads(again.stdout)["sent"] == said["sent"]
 
 
-def test_searches_add_up_in_the_ledger_and_remembered_ones_do_not(run):
-    first = run(QUERY, "--release", "remembered", "--json", "--rerank", "none")
-    again = run(QUERY.upper(), "--release", "remembered", "--json", "--rerank", "none")
+def test_searches_add_up_in_the_ledger_and_words_sent_before_do_not(run):
+    first = run(QUERY, "--json", "--rerank", "none")
+    again = run(f"{QUERY.upper()}?", "--json", "--rerank", "none")
     one, two = json.loads(first.stdout), json.loads(again.stdout)
-    assert one["sent"] == two["sent"]
+    assert {query.rstrip("?") for query in two["sent"]} == set(one["sent"])
     assert (one["spent"], two["spent"]) == (10, 0)
     assert two["recalled"]
-    third = run(QUERY, "--rerank", "none")
+    assert not two["fresh"]
+    third = run(QUERY, "--rerank", "none", "--fresh")
     assert "on this query so far 20 nats" in " ".join(third.stdout.split())
 
 

@@ -256,7 +256,7 @@ def _setting(
         "spec": mechanism.spec,
         "epsilon": getattr(mechanism, "epsilon", None),
         "n": obfuscator.n,
-        "release": protection.release,
+        "release": obfuscator.release,
         "guarantee": _in_words(mechanism.guarantee),
         "account": account_of(mechanism, mechanism.guarantee)._asdict(),
         "cost": None if epsilon is None else epsilon * obfuscator.releases,

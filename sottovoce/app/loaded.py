@@ -14,7 +14,7 @@ from sottovoce.app.schemas import DEFAULT_VOICE, VOICES, ProtectionBody, given_p
 from sottovoce.app.settings import Settings
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.guarantees import Guarantee
-from sottovoce.ledger import Ledger, Promise, request_key
+from sottovoce.ledger import Ledger, Promise
 from sottovoce.mechanisms.base import Mechanism
 from sottovoce.mechanisms.build import build
 from sottovoce.mechanisms.registry import parse
@@ -64,20 +64,10 @@ class Lazy(Generic[Part]):
 
 @dataclass(frozen=True)
 class Protection:
-    """How a query is protected: what draws its variants, and whether they are remembered."""
+    """How a query is protected: what draws its variants, and whether words are drawn anew."""
 
     obfuscator: Obfuscator
-    remember: bool = False
-
-    @property
-    def release(self) -> str:
-        """As people name it."""
-        return "remembered" if self.remember else self.obfuscator.release
-
-    @property
-    def key(self) -> str:
-        """What must be equal for two protections to be the same."""
-        return f"{self.release} {request_key(self.obfuscator)}"
+    fresh: bool = False
 
 
 class LoadedParts:
@@ -177,7 +167,7 @@ class LoadedParts:
         obfuscator = Obfuscator(
             built, n=body.n or self.usual_variants, release=release_for(built, body.release)
         )
-        return Protection(obfuscator, remember=body.release == "remembered")
+        return Protection(obfuscator, fresh=body.fresh)
 
     @property
     def usual_variants(self) -> int:
@@ -198,7 +188,7 @@ class LoadedParts:
             engine=self.engine(),
             reranker=self.reranker(),
             ledger=ledger,
-            remember=protection.remember,
+            fresh=protection.fresh,
             depth=self.depth,
         )
 

@@ -107,9 +107,10 @@ def check() -> None:
 def reset(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask, for scripts.")] = False,
 ) -> None:
-    """Forget what was spent and the remembered variants. The budgets stay.
+    """Forget what was spent, and which words were released. The budgets stay.
 
-    This does not unsay anything: whoever got the releases still has them. A damaged ledger is set
+    This does not unsay anything: whoever got the releases still has them. Words get the same
+    substitutes as before, since the key stays, and are counted again. A damaged ledger is set
     aside, and a new one begun without budgets.
     """
     from sottovoce.ledger import DamagedLedgerError, Ledger

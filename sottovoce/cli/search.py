@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sottovoce import defaults
-from sottovoce.choices import Pooling, SearchRelease
+from sottovoce.choices import Pooling, Release
 from sottovoce.cli.options import (
     AsJson,
     EngineOptions,
@@ -40,14 +40,25 @@ class SearchOptions(EngineOptions):
 
     n: Annotated[int, typer.Option("-n", "--variants", help="Queries to send.")] = defaults.VARIANTS
     release: Annotated[
-        SearchRelease | None,
+        Release | None,
         typer.Option(help="How queries are drawn; once if the mechanism can, else independent."),
     ] = None
     pooling: Annotated[Pooling, typer.Option(help="How answers are put together.")] = "union"
     top: Annotated[int, typer.Option(help="Hits to show.")] = defaults.TOP
     ledger: Annotated[
-        bool, typer.Option("--ledger/--no-ledger", help="Count this search in the ledger.")
+        bool,
+        typer.Option(
+            "--ledger/--no-ledger",
+            help="Count this search in the ledger, and remember the draws of its words.",
+        ),
     ] = True
+    fresh: Annotated[
+        bool,
+        typer.Option(
+            "--fresh",
+            help="Draw words anew that were sent before: it tells more of them, and is counted.",
+        ),
+    ] = False
 
 
 @grouped
@@ -70,7 +81,7 @@ def search(
 
       sottovoce search "divorce lawyer" --collection my-articles --engine dense -e 12.5
 
-      sottovoce search "debt advice" --engine http:searxng.toml -n 5 --release remembered
+      sottovoce search "debt advice" --engine http:searxng.toml -n 5
     """
     if query == "-":
         query = sys.stdin.readline()
@@ -123,7 +134,7 @@ def _prepare(how: SearchOptions, obfuscator: Obfuscator) -> PrivateSearch:
         engine=engine,
         reranker=reranker,
         ledger=Ledger.open() if how.ledger else None,
-        remember=how.release == "remembered",
+        fresh=how.fresh,
         pooling=how.pooling,
         depth=how.depth or defaults.usual_depth(how.collection, remote=engine.remote),
     )
@@ -154,7 +165,7 @@ def show(result: SearchResult, search: PrivateSearch, console: Console | None = 
 
     console = console or new_console()
     console.print(f"\n[bold]Stayed here[/bold]  {escape(result.query)}")
-    again = " once more, as before" if result.recalled else ""
+    again = ", of words that were sent before," if result.recalled else ""
     where = "" if search.engine.remote else ", which plays the stranger on this machine"
     console.print(
         f"\n[bold]Sent[/bold]  {len(result.sent)} queries{again} to {result.engine}{where}:"

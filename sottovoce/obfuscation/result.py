@@ -33,6 +33,8 @@ class Obfuscation:
     """A hash of the word space and output vocabulary, or of the pool."""
     counts: Counts = Counts()  # noqa: RUF009 - immutable
     """What became of the words. A text that is replaced as a whole counts as one known word."""
+    word_hashes: tuple[str, ...] = ()
+    """Where draws are remembered, keyed hashes of the words: what the ledger knows them by."""
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON line of ``sottovoce obfuscate``."""

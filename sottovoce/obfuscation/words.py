@@ -102,6 +102,6 @@ class WordRelease:
             )
             for number, variant, start, end in units
         ]
-        if not self.streams.reproducible:
+        if self.streams.shared:
             return Draws([(generators[0][0], sum(count for _, count in generators))])
         return Draws(generators)

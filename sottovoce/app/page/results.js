@@ -41,6 +41,7 @@ export function showPreview(query, drawn, onSend) {
   show(
     byId("left"),
     el("p", {}, `Drawing these cost ${cost(drawn.spent)}. Sending them costs nothing more.`),
+    drawn.recalled && el("p", {}, "Each of its words was sent before, and has the same substitutes again."),
     el("p", { class: "line" }, el("button", { type: "button", class: "main", id: "send", onclick: onSend }, "Send these")),
     el(
       "p",
@@ -98,7 +99,7 @@ export function showResult(result) {
   byId("left-count").textContent = `${result.sent.length} queries to ${result.engine}`;
   show(
     byId("left"),
-    result.recalled && el("p", {}, "As before: the same queries again tell nothing new."),
+    result.recalled && el("p", {}, "Each of its words was sent before, and has the same substitutes again: that tells nothing new of them."),
     list(result.sent, result.query),
   );
   byId("came-count").textContent = `${number(result.pool)} documents`;
