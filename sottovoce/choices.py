@@ -14,6 +14,9 @@ RELEASES: tuple[Release, ...] = get_args(Release)
 UnknownPolicy: TypeAlias = Literal["uniform", "drop", "error", "keep"]
 """What becomes of a word that the space lacks."""
 
+Order: TypeAlias = Literal["kept", "shuffled"]
+"""The words of a variant as they stand in the text, or in a random order of its own."""
+
 Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
 """Files of data that can be sanitized."""
 

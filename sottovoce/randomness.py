@@ -131,7 +131,7 @@ class Streams:
     must not share their noise, or comparing them would mislead.
     """
 
-    WORDS, UNKNOWN_WORDS, DEALING = range(3)
+    WORDS, UNKNOWN_WORDS, DEALING, ORDER = range(4)
 
     def __init__(self, rng: Randomness, label: str) -> None:
         self.label = label

@@ -13,6 +13,12 @@ from sottovoce.privacy import Released, RiskReport
 from sottovoce.privacy import attack as assess
 from sottovoce.privacy.attacks.recovery import strongest
 
+NO_WORDS = "No attack on single words applies: not measured."
+NOT_BY_PLACE = (
+    "The attacks on single words need their order, which is random here: not measured, and no "
+    "proof that nobody can read them."
+)
+
 
 class Risk(TypedDict):
     """What attacks on one query gave; ``words`` is null where no attack on words applies."""
@@ -27,10 +33,12 @@ def risk_of(
 ) -> Risk:
     """Attack these variants of a query with everything that applies."""
     mechanism = protection.obfuscator.mechanism
+    # The attacks on words go place by place: on words in random order they would seem to fail.
+    by_place = mechanism.by_word and protection.obfuscator.pipeline.order == "kept"
     report = assess(
         [Released("query", query, tuple(variants))],
-        mechanism=mechanism if isinstance(mechanism, WordMechanism) else None,
-        whole_texts=not mechanism.by_word,
+        mechanism=mechanism if by_place and isinstance(mechanism, WordMechanism) else None,
+        whole_texts=not by_place,
         release=protection.obfuscator.release,
         log=parts.log(),
         encoders=parts.attackers(),
@@ -38,9 +46,7 @@ def risk_of(
         counts=(len(variants),),
     )
     by_query, by_word = _query_risk(report), _word_risk(report)
-    on_words = (
-        by_word["sentence"] if by_word else "No attack on single words applies: not measured."
-    )
+    on_words = by_word["sentence"] if by_word else NOT_BY_PLACE if mechanism.by_word else NO_WORDS
     return {"query": by_query, "words": by_word, "sentence": f"{by_query['sentence']} {on_words}"}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +14,7 @@ from sottovoce.choices import Pooling, Release
 from sottovoce.cli.options import (
     AsJson,
     EngineOptions,
+    LayoutOptions,
     MechanismOptions,
     ResourceOptions,
     Seed,
@@ -70,6 +71,7 @@ def search(
     mechanism: MechanismOptions,
     resources: ResourceOptions,
     texts: TextOptions,
+    layout: LayoutOptions,
     seed: Seed = None,
     as_json: AsJson = False,
 ) -> None:
@@ -87,7 +89,9 @@ def search(
         query = sys.stdin.readline()
     if not query.strip():
         raise UsageError("give something to search for, or - to read it from standard input")
-    private_search = _prepare(how, _obfuscator(how, mechanism, resources, texts, seed))
+    obfuscator = _obfuscator(how, mechanism, resources, texts, seed)
+    layout.check(obfuscator.mechanism)
+    private_search = _prepare(how, obfuscator, layout)
     with progress_bar("asking, one query after the other") as progress:
         result = private_search.search(query, how.top, on_step=_shown_while_sending(progress))
     if as_json:
@@ -115,12 +119,12 @@ def _obfuscator(
     )
 
 
-def _prepare(how: SearchOptions, obfuscator: Obfuscator) -> PrivateSearch:
-    """Everything else that a search needs, loaded."""
+def _prepare(how: SearchOptions, obfuscator: Obfuscator, layout: LayoutOptions) -> PrivateSearch:
+    """Everything else that a search needs, loaded; the engine decides how words are laid out."""
     from sottovoce.engines import choose_engine
     from sottovoce.engines.base import LocalEngine
     from sottovoce.ledger import Ledger
-    from sottovoce.search import PrivateSearch, load_reranker
+    from sottovoce.search import PrivateSearch, laid_out_for, load_reranker
     from sottovoce.search.reranking import EncoderReranker
 
     documents: list[Document] = []
@@ -129,8 +133,15 @@ def _prepare(how: SearchOptions, obfuscator: Obfuscator) -> PrivateSearch:
     if documents and isinstance(reranker, EncoderReranker) and isinstance(engine, LocalEngine):
         with progress_bar("reading the collection") as progress:
             reranker.prepare([engine.text(document.doc_id) for document in documents], progress)
+    pipeline = laid_out_for(
+        engine,
+        obfuscator.pipeline,
+        obfuscator.mechanism,
+        shuffle=layout.shuffle,
+        pad_to=layout.pad,
+    )
     return PrivateSearch(
-        obfuscator,
+        replace(obfuscator, pipeline=pipeline),
         engine=engine,
         reranker=reranker,
         ledger=Ledger.open() if how.ledger else None,

@@ -117,16 +117,17 @@ class Memory:
         self._mechanism, self._n, self._once = mechanism, n, release == "once"
 
     def names(self, text: PreparedText, mechanism: WordMechanism) -> list[Name]:
-        """What the draws of a text belong to, one for each slot.
+        """What the draws of a text belong to, one for each slot but those that are padding.
 
         A known word is the one that the space has for it: *Skin*, *skin* and *skin's* are one. An
         unknown one is compared as words are.
         """
-        words = mechanism.space.words(np.maximum(text.slots, 0))
-        spans = text.spans.tolist()
+        size = len(text) - text.counts.padding
+        words = mechanism.space.words(np.maximum(text.slots[:size], 0))
+        spans, unknown = text.spans[:size].tolist(), text.uniform[:size].tolist()
         return [
             ("unknown", comparable(text.text[start:end])) if lacking else ("known", word)
-            for lacking, word, (start, end) in zip(text.uniform.tolist(), words, spans, strict=True)
+            for lacking, word, (start, end) in zip(unknown, words, spans, strict=True)
         ]
 
     def streams(self, names: Sequence[Name]) -> KeyedStreams:
@@ -140,7 +141,12 @@ class Memory:
         drawn = np.empty((len(text), self._n), dtype=np.int64)
         words = KeyedWords(keyed_hash(self._key, "words"), mechanism, self._n, self._once)
         drawn[~text.uniform] = words.known(text.ids)
-        drawn[text.uniform] = words.unknown([word for kind, word in names if kind == "unknown"])
+        unknown = words.unknown([word for kind, word in names if kind == "unknown"])
+        # Padding belongs to the text: were it the same everywhere, it could be told by that.
+        padding_key = keyed_hash(self._key, "padding", *names)
+        padding = KeyedWords(padding_key, mechanism, self._n, self._once)
+        places = [str(place) for place in range(text.counts.padding)]
+        drawn[text.uniform] = np.concatenate([unknown, padding.unknown(places)])
         orders = streams.draws(0, 0, Streams.DEALING, len(text)).orders(self._n)
         return np.take_along_axis(drawn, orders, axis=1).T
 

@@ -25,6 +25,7 @@ from sottovoce.obfuscation.result import Obfuscation
 from sottovoce.obfuscation.words import WordRelease
 from sottovoce.randomness import Randomness, Streams, is_seeded
 from sottovoce.text import Counts, PreparedText, TextPipeline, folded_text
+from sottovoce.text.prepared import SHUFFLED
 from sottovoce.types import IntArray
 from sottovoce.workers import ordered_map
 
@@ -90,6 +91,11 @@ class Obfuscator:
         )
         if self.pipeline is None:
             object.__setattr__(self, "pipeline", TextPipeline(protect=self.mechanism.protects))
+        require(
+            self.mechanism.by_word or (self.pipeline.order, self.pipeline.pad_to) == ("kept", 0),
+            f"{self.mechanism.name} replaces whole texts: their words are neither shuffled nor "
+            "padded",
+        )
         if self.release == "once":
             self.mechanism.check_once(self.n)
 
@@ -152,9 +158,10 @@ class Obfuscator:
         prepared_texts = [self._prepared(text, mechanism) for text in texts]
         once = self.release == "once"
         release = WordRelease(mechanism, self.n, once, prepared_texts, first, streams)
+        drawn = zip(prepared_texts, release.substitutes(), strict=True)
         return [
-            self._filled(mechanism, prepared, substitutes, streams)
-            for prepared, substitutes in zip(prepared_texts, release.substitutes(), strict=True)
+            self._filled(mechanism, prepared, substitutes, streams, number)
+            for number, (prepared, substitutes) in enumerate(drawn, first)
         ]
 
     @cached_property
@@ -173,7 +180,7 @@ class Obfuscator:
             names = memory.names(prepared, mechanism)
             streams = memory.streams(names)
             substitutes = memory.substitutes(prepared, names, mechanism, streams)
-            result = self._filled(mechanism, prepared, substitutes, streams)
+            result = self._filled(mechanism, prepared, substitutes, streams, 0)
         else:
             folded = folded_text(text)
             names = [("text", folded)]
@@ -189,7 +196,7 @@ class Obfuscator:
     def _prepared(self, text: str, mechanism: WordMechanism) -> PreparedText:
         """The text with its slots. If none of its words would be protected, all of them are."""
         prepared = self.pipeline.prepare(text, mechanism.space)
-        if len(prepared) or not prepared.counts.kept_unprotected:
+        if prepared.counts.protected or not prepared.counts.kept_unprotected:
             return prepared
         everything = replace(self.pipeline, protect="all")
         return replace(everything.prepare(text, mechanism.space), remark=ALL_PROTECTED)
@@ -200,15 +207,26 @@ class Obfuscator:
         prepared: PreparedText,
         substitutes: IntArray,
         streams: Streams,
+        number: int,
     ) -> Obfuscation:
+        """The result for text ``number`` with these substitutes, (n, slots)."""
         words = mechanism.space.words(substitutes.ravel())
         width = len(prepared)
         rows = [words[v * width : (v + 1) * width] for v in range(self.n)]
         returned = substitutes[:, ~prepared.uniform] == prepared.ids
         says_layout = WORD_BY_WORD in mechanism.guarantee.caveats
+        orders = None
+        if prepared.order == "shuffled":
+            size = width + len(prepared.in_clear)
+            orders = np.concatenate(
+                [
+                    streams.draws(number, variant, Streams.ORDER, 1).orders(size)
+                    for variant in range(self.n)
+                ]
+            )
         return self._result(
             prepared.text,
-            tuple(prepared.render_many(rows)),
+            tuple(prepared.render_many(rows, orders)),
             streams,
             caveats=prepared.caveats(layout_is_said=says_layout),
             unchanged=float(returned.mean()) if returned.size else None,
@@ -268,7 +286,10 @@ class Obfuscator:
         unknown: tuple[str, ...] = (),
         kept: tuple[str, ...] = (),
     ) -> Obfuscation:
-        guarantee = self.mechanism.guarantee.with_caveats(*caveats)
+        guarantee = self.mechanism.guarantee
+        if SHUFFLED in caveats:
+            guarantee = guarantee.without_caveat(WORD_BY_WORD)
+        guarantee = guarantee.with_caveats(*caveats)
         if self.release == "once" and self.n > 1:
             by_word = isinstance(self.mechanism, WordMechanism)
             guarantee = guarantee.without_caveat(MANY_RELEASES)
@@ -291,6 +312,7 @@ class Obfuscator:
             kept=kept,
             seeded=streams.reproducible,
             made_with=self.mechanism.made_with,
+            order=self.pipeline.order,
             counts=counts,
         )
 

@@ -105,6 +105,11 @@ class Sanitizer:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "deny", deny_list(self.deny))
         require(self.obfuscator.n == 1, "a data set gets one variant of each text: use n=1")
+        pipeline = self.obfuscator.pipeline
+        require(
+            (pipeline.order, pipeline.pad_to) == ("kept", 0),
+            "the texts of a data set are for reading: their words are neither shuffled nor padded",
+        )
         require(len(self.columns) > 0, "name at least one column that holds text")
         require(
             len(set(self.columns)) == len(self.columns), "a column was named twice: name it once"
