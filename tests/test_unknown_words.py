@@ -1,4 +1,4 @@
-"""Nobody can tell the places of unknown and of denied words from those of known ones."""
+"""The places of unknown and of denied words show what a known uniform word would give."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ class WordRelease:
     """All words of a batch of texts, laid end to end so that the mechanism sees large arrays.
 
     A uniform word of the output vocabulary stands in for each word that the space lacks, one for
-    all variants, and goes through the mechanism like any other: no reader can tell the places of
-    unknown words from those of known ones.
+    all variants, and goes through the mechanism like any other: its place shows what a known
+    uniform word would give.
 
     The layout is a sequence of units, each at most 256 words of one variant of one text with a
     generator of its own, grouped into calls of bounded size.
