@@ -114,7 +114,7 @@ class Memory:
             "n": n,
         }
         self._key = keyed_hash(secret, "setting", setting)
-        self._mechanism, self._n, self._once = mechanism, n, release == "once"
+        self._n, self._once = n, release == "once"
 
     def names(self, text: PreparedText, mechanism: WordMechanism) -> list[Name]:
         """What the draws of a text belong to, one for each slot but those that are padding.
