@@ -23,7 +23,7 @@ from scipy import integrate, stats
 
 from sottovoce import Obfuscator, mechanism, obfuscate
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.ledger import Entry, request_key
+from sottovoce.ledger import Entry
 from sottovoce.pools import Pool, load_pool
 from sottovoce.randomness import Draws, Streams
 from sottovoce.text import folded_text
@@ -425,7 +425,8 @@ def test_the_ledger_adds_up_what_has_the_same_metric(demo):
         entry = Entry.of(result, obfuscator, "somewhere")
         assert entry.spent == pytest.approx(3 * 32)
         assert entry.protected == 1
-        return entry.promise, request_key(obfuscator)
+        (remembered,) = replace(obfuscator, memory_key=bytes(32)).obfuscate(["skin cancer"])
+        return entry.promise, remembered.word_hashes
 
     plain = [promise("comet-cmp", pool) for pool in (demo, smaller)]
     shaped = [promise("comet-mahalanobis", pool) for pool in (demo, smaller)]

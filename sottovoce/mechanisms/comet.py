@@ -291,8 +291,8 @@ class CometMahalanobis(Comet):
 
 
 def _draws(streams: Streams, texts: Sequence[int], variants: int) -> Draws:
-    """A row for each variant of each text, each from a generator of its own if seeded."""
-    if not streams.reproducible:
+    """A row for each variant of each text, from a generator of its own unless one is shared."""
+    if streams.shared:
         return Draws([(streams.generator(0, 0, Streams.WORDS, 0), len(texts) * variants)])
     return Draws(
         [
