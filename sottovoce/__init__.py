@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sottovoce.guarantees import Guarantee
     from sottovoce.ledger import Ledger
     from sottovoce.mechanisms import Mechanism, WordMechanism, mechanism
-    from sottovoce.obfuscation import Obfuscation, Obfuscator
+    from sottovoce.obfuscation import Obfuscation, Obfuscator, obfuscate
     from sottovoce.resources import load_space
     from sottovoce.search import PrivateSearch, SearchResult
     from sottovoce.spaces import OutputVocabulary, WordSpace
@@ -37,6 +37,7 @@ __all__ = [
     "__version__",
     "load_space",
     "mechanism",
+    "obfuscate",
 ]
 
 __getattr__ = lazy_names(
@@ -46,7 +47,7 @@ __getattr__ = lazy_names(
         ".guarantees": "Guarantee",
         ".ledger": "Ledger",
         ".mechanisms": "Mechanism, WordMechanism, mechanism",
-        ".obfuscation": "Obfuscation, Obfuscator",
+        ".obfuscation": "Obfuscation, Obfuscator, obfuscate",
         ".search": "PrivateSearch, SearchResult",
         ".resources": "load_space",
         ".spaces": "OutputVocabulary, WordSpace",

@@ -11,11 +11,11 @@ Release: TypeAlias = Literal["independent", "once"]
 """How several variants of a text are drawn: each afresh, or all from one noisy point a word."""
 RELEASES: tuple[Release, ...] = get_args(Release)
 
-SearchRelease: TypeAlias = Literal["once", "independent", "remembered"]
-"""The same for a search, where the variants of a query asked before can be sent again."""
-
 UnknownPolicy: TypeAlias = Literal["uniform", "drop", "error", "keep"]
 """What becomes of a word that the space lacks."""
+
+Order: TypeAlias = Literal["kept", "shuffled"]
+"""The words of a variant as they stand in the text, or in a random order of its own."""
 
 Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
 """Files of data that can be sanitized."""
@@ -23,6 +23,3 @@ Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
 Pooling: TypeAlias = Literal["union", "rrf", "combsum"]
 """How the answers to several queries become one list."""
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
-
-Original: TypeAlias = Literal["allow", "refuse"]
-"""What to do if a variant happens to be the query itself."""

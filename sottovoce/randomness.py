@@ -26,9 +26,14 @@ UNIT = 256
 
 def secure_generator() -> Generator:
     """A numpy generator on AES-128 in counter mode, keyed by the operating system."""
+    return keyed_generator(secrets.token_bytes(16))
+
+
+def keyed_generator(digest: bytes) -> Generator:
+    """The same kind of generator, decided by a keyed hash: whoever has the key has its numbers."""
     from randomgen import AESCounter
 
-    return Generator(AESCounter(key=int.from_bytes(secrets.token_bytes(16), "little")))
+    return Generator(AESCounter(key=int.from_bytes(digest[:16], "little")))
 
 
 def is_seeded(rng: Randomness) -> bool:
@@ -126,13 +131,15 @@ class Streams:
     must not share their noise, or comparing them would mislead.
     """
 
-    WORDS, UNKNOWN_WORDS, DEALING = range(3)
+    WORDS, UNKNOWN_WORDS, DEALING, ORDER = range(4)
 
     def __init__(self, rng: Randomness, label: str) -> None:
         self.label = label
         digest = hashlib.blake2b(label.encode(), digest_size=8).digest()
         self._label_key = tuple(np.frombuffer(digest, dtype="<u4").tolist())
         self.reproducible = is_seeded(rng)
+        self.shared = not self.reproducible
+        """Whether one generator serves everything, so that it can be asked for much at once."""
         if isinstance(rng, Generator):
             rng = SeedSequence([int(part) for part in rng.integers(1 << 63, size=4)])
         self._seed = None if rng is None else as_seed(rng)

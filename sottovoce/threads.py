@@ -62,6 +62,7 @@ def single_threaded_blas() -> Iterator[None]:
 @lru_cache(maxsize=1)
 def _controller(with_scipy: bool) -> ThreadpoolController:
     """It knows the libraries loaded when it is made, and scipy brings a BLAS of its own."""
+    del with_scipy  # The key that it is kept under.
     return ThreadpoolController()
 
 

@@ -11,11 +11,15 @@ from sottovoce.ledger import Entry
 
 SECRET = "melanoma"
 KEPT = ("winter", "gift")
+WORDS = ("3f", "a0")
+"""What stands for words in the ledger."""
 
 
-def entry(variants=KEPT, releases=2):
+def entry(variants=KEPT, releases=2, words=()):
     promise = Guarantee("metric", 1.0, "euclidean")
-    return Entry(SECRET, variants, "cmp:epsilon=1", "independent", promise, releases, "bm25")
+    return Entry(
+        SECRET, variants, "cmp:epsilon=1", "independent", promise, releases, "bm25", words=words
+    )
 
 
 def nats(ledger):

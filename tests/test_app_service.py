@@ -7,6 +7,7 @@ import json
 import stat
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -32,7 +33,13 @@ from sottovoce.app.schemas import (
 )
 from sottovoce.app.service import Service, create_app
 from sottovoce.app.settings import Settings
-from sottovoce.cli.options import EngineOptions, MechanismOptions, ResourceOptions, TextOptions
+from sottovoce.cli.options import (
+    EngineOptions,
+    LayoutOptions,
+    MechanismOptions,
+    ResourceOptions,
+    TextOptions,
+)
 from sottovoce.cli.search import SearchOptions, _obfuscator, _prepare
 from sottovoce.collections import demo_log, load_collection
 from sottovoce.engines import BM25
@@ -76,6 +83,14 @@ def client(loaded: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     service = loaded.app.state.service  # type: ignore[attr-defined]
     monkeypatch.setattr(service.history, "file", home / "history.json")
     return loaded
+
+
+@pytest.fixture
+def in_order(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> TestClient:
+    """As if the service had been started with --in-order."""
+    parts = client.app.state.service.parts  # type: ignore[attr-defined]
+    monkeypatch.setattr(parts, "settings", replace(SETTINGS, shuffle=False))
+    return client
 
 
 def events(client: TestClient, path: str, body: Any) -> list[dict[str, Any]]:
@@ -188,13 +203,13 @@ def test_search_answers_what_the_command_does_and_what_is_left(client):
 def test_a_search_without_any_settings_is_that_of_the_command_line(client):
     typed = SearchOptions(rerank=SETTINGS.reranker, ledger=False)
     obfuscator = _obfuscator(typed, MechanismOptions(), ResourceOptions(), TextOptions(), None)
-    command = _prepare(typed, obfuscator)
+    command = _prepare(typed, obfuscator, LayoutOptions())
     parts = client.app.state.service.parts
     protection = parts.protection(ProtectionBody())
     service = parts.private_search(protection, Ledger.open())
-    assert parts.protection(ProtectionBody(voice=DEFAULT_VOICE)).key == protection.key
+    assert parts.protection(ProtectionBody(voice=DEFAULT_VOICE)) == protection
     assert protection.obfuscator == command.obfuscator
-    for what in ("depth", "pooling", "original", "remember"):
+    for what in ("depth", "pooling", "fresh"):
         assert getattr(service, what) == getattr(command, what)
     assert command.depth == defaults.DEMO_DEPTH
     assert (service.engine.name, service.reranker.name) == ("bm25", command.reranker.name)
@@ -213,8 +228,8 @@ def test_few_documents_are_taken_of_the_small_demo_collection_alone(collection, 
     assert defaults.usual_depth(collection, remote=remote) == depth
 
 
-def test_a_stream_tells_each_step_and_ends_with_the_result(client):
-    told = events(client, "/v1/search", {"query": QUERY, "measure": True, "n": 3})
+def test_a_stream_tells_each_step_and_ends_with_the_result(in_order):
+    told = events(in_order, "/v1/search", {"query": QUERY, "measure": True, "n": 3})
     steps = [each["step"] for each in told]
     assert list(dict.fromkeys(steps)) == [
         *("obfuscating", "sending", "reranking", "measuring", "done"),
@@ -233,8 +248,12 @@ def test_a_preview_is_counted_at_once_and_sent_as_it_is_without_further_cost(cli
     assert found["sent"] == list(dict.fromkeys(drawn["variants"]))
     assert found["spent"] == 5.0
     assert Ledger.open().spent()[0].nats == 5
-    again = client.post("/v1/preview", json={"query": QUERY, "voice": "whisper"}).json()
-    assert again["variants"] != drawn["variants"]
+    asked = {"query": QUERY, "voice": "whisper"}
+    again = client.post("/v1/preview", json=asked).json()
+    assert again["variants"] == drawn["variants"]
+    assert Ledger.open().spent()[0].nats == 5
+    fresh = client.post("/v1/preview", json={**asked, "fresh": True}).json()
+    assert fresh["variants"] != drawn["variants"]
     assert Ledger.open().spent()[0].nats == 10
 
 
@@ -275,26 +294,34 @@ def test_previews_expire_and_are_bounded(client, monkeypatch):
     assert client.post("/v1/search", json={**body, "preview": ids[2]}).status_code == 404
 
 
-def test_remembered_variants_are_sent_again_for_nothing(client):
-    body = {"query": QUERY, "release": "remembered", "n": 4}
+def test_words_are_remembered_and_sent_again_for_nothing(client):
+    body = {"query": QUERY, "n": 4}
     first, second = (client.post("/v1/search", json=body).json() for _ in range(2))
     assert first["sent"] == second["sent"]
     assert (first["recalled"], second["recalled"]) == (False, True)
-    drawn = client.post("/v1/preview", json=body).json()
+    drawn = client.post("/v1/preview", json={**body, "query": f"{QUERY}?"}).json()
     assert (drawn["recalled"], drawn["spent"]) == (True, 0.0)
     assert Ledger.open().spent()[0].nats == first["spent"]
+    # A voice says nothing about it.
+    for how in ({"n": 4}, {"voice": DEFAULT_VOICE}):
+        fresh = client.post("/v1/search", json={"query": QUERY, "fresh": True, **how}).json()
+        assert fresh["sent"] != first["sent"]
+        assert (fresh["recalled"], fresh["fresh"]) == (False, True)
+        assert fresh["spent"] == first["spent"]
 
 
 def test_a_spent_budget_refuses_and_says_what_is_left(client):
     client.put("/v1/ledger/budget", json={"per_text": 12, "total": None})
     assert client.post("/v1/preview", json={"query": QUERY}).status_code == 200
+    assert client.post("/v1/search", json={"query": QUERY}).status_code == 200
     for path in ("search", "preview"):
-        answer = client.post(f"/v1/{path}", json={"query": QUERY})
+        answer = client.post(f"/v1/{path}", json={"query": QUERY, "fresh": True})
         assert answer.status_code == 409
         assert answer.json()["kind"] == "budget"
         assert (answer.json()["cost"], answer.json()["left"]) == (10.0, 2.0)
         assert "skin" not in answer.text
-    assert events(client, "/v1/search", {"query": QUERY})[-1]["kind"] == "budget"
+    fresh = {"query": QUERY, "fresh": True}
+    assert events(client, "/v1/search", fresh)[-1]["kind"] == "budget"
 
 
 def test_an_engine_that_is_down_is_said_so_and_the_release_stays_counted(client, monkeypatch):
@@ -306,8 +333,8 @@ def test_an_engine_that_is_down_is_said_so_and_the_release_stays_counted(client,
     monkeypatch.setattr(engine, "search", down)
     answer = client.post("/v1/search", json={"query": QUERY})
     assert (answer.status_code, answer.json()["kind"]) == (502, "engine")
-    assert "is counted" in answer.json()["error"]
-    failed = events(client, "/v1/search", {"query": QUERY})[-1]
+    assert "is counted (10 nats); another try costs nothing" in answer.json()["error"]
+    failed = events(client, "/v1/search", {"query": QUERY, "fresh": True})[-1]
     assert (failed["step"], failed["status"]) == ("failed", 502)
     assert Ledger.open().spent()[0].nats == 20
 
@@ -334,8 +361,8 @@ def test_an_unforeseen_error_gives_its_kind_and_nothing_else(client, monkeypatch
     assert "skin" not in shown.out + shown.err + caplog.text
 
 
-def test_the_risk_of_a_query_is_measured_on_its_own_variants(client):
-    told = client.post(
+def test_the_risk_of_a_query_is_measured_on_its_own_variants(in_order):
+    told = in_order.post(
         "/v1/risk",
         json={
             "query": QUERY,
@@ -352,18 +379,28 @@ def test_the_risk_of_a_query_is_measured_on_its_own_variants(client):
     assert "reads 4 of its 4 words" in told["sentence"]
 
 
-def test_the_risk_of_unrelated_variants_is_small(client):
+def test_the_risk_of_unrelated_variants_is_small(in_order):
     body = {"query": QUERY, "variants": ["football world cup final"] * 3, "mechanism": "cmp"}
-    told = client.post("/v1/risk", json={**body, "release": "independent"}).json()
+    told = in_order.post("/v1/risk", json={**body, "release": "independent"}).json()
     assert told["query"]["rank"] > 10
     assert told["words"]["recovered"] == 0
 
 
-def test_the_risk_of_a_preview_needs_no_variants(client):
-    drawn = client.post("/v1/preview", json={"query": QUERY, "n": 2}).json()
+def test_attacks_that_go_place_by_place_are_not_tried_on_words_in_random_order(client):
+    """They would find little, and reassure wrongly."""
+    body = {"query": QUERY, "variants": ["cancer skin for treatment"] * 3, "release": "independent"}
+    told = client.post("/v1/risk", json=body).json()
+    assert told["query"]["rank"] == 1
+    assert told["words"] is None
+    assert "order, which is random here: not measured" in told["sentence"]
+    assert "it is random" in client.get("/v1/voices").json()["measured"]["sentence"]
+
+
+def test_the_risk_of_a_preview_needs_no_variants(in_order):
+    drawn = in_order.post("/v1/preview", json={"query": QUERY, "n": 2}).json()
     body = {"query": QUERY, "n": 2, "preview": drawn["preview"]}
-    assert client.post("/v1/risk", json=body).json()["words"]["of"] == 4
-    other = client.post("/v1/risk", json={**body, "query": "divorce lawyer"})
+    assert in_order.post("/v1/risk", json=body).json()["words"]["of"] == 4
+    other = in_order.post("/v1/risk", json={**body, "query": "divorce lawyer"})
     assert other.status_code == 409
 
 
@@ -529,7 +566,7 @@ def test_voices_show_what_was_measured_of_exactly_their_setting(client, tmp_path
     assert "6 of 100 words" in points[0]["tooltip"]
     assert murmur["not_measured"] is None
     assert (murmur["point"], whisper["point"]) == (points[0]["id"], None)
-    for same in ({"epsilon": 10.0}, {"release": "remembered"}, {"mechanism": "cmp:epsilon=10"}):
+    for same in ({"epsilon": 10.0}, {"fresh": True}, {"mechanism": "cmp:epsilon=10"}):
         described = client.post("/v1/setting", json=same).json()
         assert (described["risk"], described["point"]) == (murmur["risk"], murmur["point"])
     for other in ({"epsilon": 10.5}, {"epsilon": 10.0, "n": 19}, {"release": "independent"}):
@@ -650,9 +687,15 @@ def test_a_mechanism_is_described_with_the_encoder_that_it_would_use(client):
         assert described[name]["guarantee"] == own
 
 
-def test_a_query_that_has_nothing_to_replace_is_said_to_go_out_as_it_is(client):
-    found = client.post("/v1/search", json={"query": "?!", "n": 2}).json()
+def test_a_query_that_has_nothing_to_replace_is_said_to_go_out_as_it_is(in_order):
+    found = in_order.post("/v1/search", json={"query": "?!", "n": 2}).json()
     assert (found["query_sent"], found["protected"], found["spent"]) == (True, False, 0.0)
+    assert in_order.post("/v1/search", json={"query": QUERY, "n": 2}).json()["protected"] is True
+
+
+def test_of_a_query_without_words_nothing_is_sent_where_punctuation_is_left_out(client):
+    found = client.post("/v1/search", json={"query": "?!", "n": 2}).json()
+    assert (found["sent"], found["query_sent"], found["protected"]) == ([], False, False)
     assert client.post("/v1/search", json={"query": QUERY, "n": 2}).json()["protected"] is True
 
 

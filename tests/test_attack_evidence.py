@@ -15,7 +15,8 @@ from sottovoce.errors import UsageError
 from sottovoce.mechanisms import kind, names
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.privacy.attacks import exact_laws, pair_sums
-from sottovoce.privacy.attacks.evidence import evidence_for, unknown_column
+from sottovoce.privacy.attacks.evidence import unknown_column
+from sottovoce.privacy.attacks.evidence_kinds import evidence_for
 from sottovoce.privacy.attacks.exact_laws import Boxes, ExactLaw
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
 from sottovoce.types import Float64Array, IntArray

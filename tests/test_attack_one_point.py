@@ -10,7 +10,7 @@ from sottovoce import mechanism
 from sottovoce.mechanisms.noise import NoiseMechanism
 from sottovoce.privacy.attacks import one_point
 from sottovoce.privacy.attacks.covariances import moments, noise_covariance
-from sottovoce.privacy.attacks.evidence import evidence_for
+from sottovoce.privacy.attacks.evidence_kinds import evidence_for
 from sottovoce.privacy.attacks.half_spaces import FLOOR, cut_off
 from sottovoce.privacy.attacks.one_point import OnePoint
 from sottovoce.randomness import Draws

@@ -9,7 +9,7 @@ from scipy.optimize import check_grad
 
 from sottovoce import mechanism
 from sottovoce.privacy.attacks import simulated_law
-from sottovoce.privacy.attacks.evidence import evidence_for
+from sottovoce.privacy.attacks.evidence_kinds import evidence_for
 from sottovoce.privacy.attacks.pair_sums import log_sums, squared_distances
 from sottovoce.privacy.attacks.simulated_law import Features, Fit, SimulatedLaw
 from sottovoce.spaces.distances import Distances

@@ -15,7 +15,7 @@ from sottovoce import Obfuscator, mechanism
 from sottovoce.errors import UsageError
 from sottovoce.privacy.attacks import words as words_module
 from sottovoce.privacy.attacks.cut_log import CutLog
-from sottovoce.privacy.attacks.evidence import evidence_for
+from sottovoce.privacy.attacks.evidence_kinds import evidence_for
 from sottovoce.privacy.attacks.language import Bigrams
 from sottovoce.privacy.attacks.places import PlacedText, line_up
 from sottovoce.privacy.attacks.priors import Prior

@@ -36,7 +36,7 @@ def test_show_without_a_ledger_makes_none(home):
 def test_show_tells_what_was_spent_the_budget_and_the_last_releases():
     ledger = Ledger.open()
     for _ in range(3):
-        ledger.charge(entry(), remember="key")
+        ledger.charge(entry(words=("a", "b")))
     ledger.set_budget(per_text=5, total=None)
     shown = run("show").stdout
     for part in ("metric euclidean", "At most 2 nats per unit of euclidean distance", "bm25"):

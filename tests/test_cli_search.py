@@ -53,15 +53,61 @@ def test_json_for_programs(run):
     assert json.loads(again.stdout)["sent"] == said["sent"]
 
 
-def test_searches_add_up_in_the_ledger_and_remembered_ones_do_not(run):
-    first = run(QUERY, "--release", "remembered", "--json", "--rerank", "none")
-    again = run(QUERY.upper(), "--release", "remembered", "--json", "--rerank", "none")
+def test_searches_add_up_in_the_ledger_and_words_sent_before_do_not(run):
+    first = run(QUERY, "--json", "--rerank", "none")
+    again = run(f"{QUERY.upper()}?", "--json", "--rerank", "none")
     one, two = json.loads(first.stdout), json.loads(again.stdout)
-    assert one["sent"] == two["sent"]
+    assert {query.rstrip("?") for query in two["sent"]} == set(one["sent"])
     assert (one["spent"], two["spent"]) == (10, 0)
     assert two["recalled"]
-    third = run(QUERY, "--rerank", "none")
+    assert not two["fresh"]
+    third = run(QUERY, "--rerank", "none", "--fresh")
     assert "on this query so far 20 nats" in " ".join(third.stdout.split())
+
+
+LOUD = ("-e", "100000", "-n", "8", "--release", "independent", "--rerank", "none", "--json")
+"""So large an epsilon that every word comes back."""
+
+
+def sent(run, *options):
+    done = run("Treatment, for skin cancer?", *LOUD, "--no-ledger", *options)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["sent"]
+
+
+def test_words_go_in_random_order_to_engines_that_do_not_look_at_it(run):
+    in_order = "treatment, for skin cancer?"
+    shuffled = sent(run)
+    assert len(set(shuffled)) > 2
+    assert all(sorted(query.split()) == sorted(QUERY.split()) for query in shuffled)
+    assert sent(run, "--in-order") == [in_order]
+    assert sent(run, "--engine", "dense:light") == [in_order]
+    assert len(sent(run, "--engine", "dense:light", "--shuffle")) > 2
+
+
+def test_queries_can_be_padded(run):
+    padded = sent(run, "--pad", "6")
+    assert all(len(query.split()) == 6 for query in padded)
+    assert all(set(QUERY.split()) <= set(query.split()) for query in padded)
+
+
+def test_obfuscate_keeps_the_order_unless_asked(run):
+    def words(*options):
+        text = ("skin, cancer?", "-e", "100000", "-n", "30", *options)
+        return set(run(*text, command="obfuscate").stdout.splitlines())
+
+    assert words() == {"skin, cancer?"}
+    assert words("--shuffle") == {"skin cancer", "cancer skin"}
+    assert all(len(line.split()) == 4 for line in words("--shuffle", "--pad", "4"))
+
+
+def test_words_in_clear_are_refused_while_there_is_a_budget(run):
+    assert run("budget", "--total", "1000", command="ledger").returncode == 0
+    done = run(QUERY, "--keep", "cancer", "--rerank", "none")
+    assert done.returncode == 1
+    assert "1 word would go out in clear" in " ".join(done.stderr.split())
+    assert not done.stdout
+    assert run(QUERY, "--rerank", "none").returncode == 0
 
 
 @pytest.mark.parametrize("engine", ["tfidf", "dense:light"])
@@ -82,6 +128,14 @@ def test_other_engines_on_this_machine(run, engine):
         (["x", "-m", "santext", "--release", "once"], 2, "use 'independent'"),
         (["x", "--rerank", "bm52"], 2, "bm25"),
         (["x", "-n", "0"], 2, "at least one variant"),
+        (
+            ["x", "-m", "comet-cmp", "--pool", "demo", "--encoder", "light", "--pad", "4"],
+            2,
+            "leave it",
+        ),
+        (["x", "--pad", "5000"], 2, "from 0 to 1000"),
+        (["x", "--original", "refuse"], 2, "No such option"),
+        (["x", "--release", "remembered"], 2, "independent"),
         (["divorce", "lawyer"], 2, "put a text of several words in quotes"),
         (["x", "--space", "nowhere"], 2, "no word space"),
     ],

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import integrate, stats
 
-from sottovoce import Obfuscator, mechanism
+from sottovoce import Obfuscator, mechanism, obfuscate
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.ledger import Entry, request_key
+from sottovoce.ledger import Entry
 from sottovoce.pools import Pool, load_pool
 from sottovoce.randomness import Draws, Streams
 from sottovoce.text import folded_text
@@ -182,7 +182,7 @@ def test_equal_vectors_go_to_the_first_string():
     pool = table(circle([0, 90, 90, 0, 200]))
     chosen = mechanism("comet-cmp", pool=pool, epsilon=1e6)
     for text, wanted in (("3", "0"), ("2", "1"), ("4", "4")):
-        assert set(chosen.obfuscate(text, n=4)) == {wanted}
+        assert set(obfuscate(text, chosen, n=4)) == {wanted}
     (result,) = Obfuscator(chosen, n=4, release="once").obfuscate(["2"])
     assert result.variants == ("1", "2", "0", "3")
 
@@ -348,7 +348,7 @@ def test_a_blank_text_is_covered_like_any_other(demo):
 @pytest.mark.parametrize("rows", [[[3.0, 4.0], [1.0, 0.0]], [[np.nan, 0.0], [1.0, 0.0]]])
 def test_vectors_that_void_the_bound_release_nothing(rows):
     with pytest.raises(SottovoceError, match="nothing was released"):
-        mechanism("comet-cmp", pool=table(rows)).obfuscate("0")
+        obfuscate("0", mechanism("comet-cmp", pool=table(rows)))
 
 
 @pytest.mark.parametrize(
@@ -369,7 +369,7 @@ def test_no_more_strings_than_the_pool_has_are_read_off_a_point():
     pool = table(circle([0, 90]))
     with pytest.raises(UsageError, match="the pool has 2"):
         Obfuscator(mechanism("comet-cmp", pool=pool), n=3, release="once")
-    assert len(mechanism("comet-cmp", pool=pool).obfuscate("0", n=3)) == 3
+    assert len(obfuscate("0", mechanism("comet-cmp", pool=pool), n=3)) == 3
 
 
 def test_without_a_pool_it_says_how_to_give_one():
@@ -425,7 +425,8 @@ def test_the_ledger_adds_up_what_has_the_same_metric(demo):
         entry = Entry.of(result, obfuscator, "somewhere")
         assert entry.spent == pytest.approx(3 * 32)
         assert entry.protected == 1
-        return entry.promise, request_key(obfuscator)
+        (remembered,) = replace(obfuscator, memory_key=bytes(32)).obfuscate(["skin cancer"])
+        return entry.promise, remembered.word_hashes
 
     plain = [promise("comet-cmp", pool) for pool in (demo, smaller)]
     shaped = [promise("comet-mahalanobis", pool) for pool in (demo, smaller)]

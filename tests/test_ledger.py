@@ -29,10 +29,8 @@ from sottovoce.ledger import (
     Promise,
     Spent,
     in_words,
-    request_key,
 )
 from sottovoce.mechanisms.base import Rewriting, TextMechanism
-from sottovoce.spaces.space import OutputVocabulary
 from sottovoce.text import TextPipeline, folded_text
 
 TEXT = "Treatment for melanoma"
@@ -68,7 +66,6 @@ def test_a_record_holds_what_was_released_and_what_it_cost(ledger):
     receipt = ledger.charge(entry(protected=3, in_clear=1, unknown=2))
     (record,) = ledger.entries()
     assert receipt.record == record
-    assert receipt.variants == ("winter cream", "gift paw")
     assert (record.number, record.repeats) == (1, None)
     assert (record.mechanism, record.release, record.destination) == (
         "cmp:epsilon=5",
@@ -82,16 +79,12 @@ def test_a_record_holds_what_was_released_and_what_it_cost(ledger):
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00", record.time)
 
 
-def test_the_text_is_nowhere_and_variants_only_if_remembered(ledger):
-    ledger.charge(entry())
+def test_neither_the_text_nor_its_variants_are_written(ledger):
+    ledger.charge(entry(words=("3f3f3f3f3f",)))
     written = b"".join(file.read_bytes() for file in ledger.folder.iterdir()).lower()
+    assert b"3f3f3f3f3f" in written
     assert b"melanoma" not in written
     assert b"winter" not in written
-    ledger.charge(entry(), remember="a request with keepword")
-    written = b"".join(file.read_bytes() for file in ledger.folder.iterdir()).lower()
-    assert b"winter" in written
-    assert b"melanoma" not in written
-    assert b"keepword" not in written
 
 
 def test_two_ledgers_hash_the_same_text_differently(tmp_path):
@@ -100,7 +93,7 @@ def test_two_ledgers_hash_the_same_text_differently(tmp_path):
 
 
 def test_reprs_hold_no_text(ledger):
-    receipt = ledger.charge(entry(), remember="key")
+    receipt = ledger.charge(entry(words=("a1",)))
     for each in (entry(), receipt, receipt.record, ledger, *ledger.spent()):
         assert "melanoma" not in repr(each).lower()
     assert "winter" not in repr(entry()) + repr(receipt)
@@ -265,6 +258,33 @@ def test_a_budget_refuses_what_nothing_bounds(ledger):
     ledger.charge(entry())
 
 
+@given(
+    in_clear=st.integers(0, 3),
+    releases=st.integers(0, 2),
+    per_text=st.none() | st.just(0.0) | st.just(1e9),
+    total=st.none() | st.just(1e9),
+)
+def test_any_budget_refuses_words_in_clear(tmp_path_factory, in_clear, releases, per_text, total):
+    ledger = Ledger.open(tmp_path_factory.mktemp("clear") / "ledger")
+    ledger.set_budget(per_text, total)
+    made = entry(in_clear=in_clear, releases=releases)
+    covered = not in_clear and (per_text != 0 or not releases)
+    if (per_text, total) == (None, None) or covered:
+        assert ledger.charge(made).record.in_clear == in_clear
+        return
+    with pytest.raises(BudgetError, match="in clear" if in_clear else "are left"):
+        ledger.charge(made)
+    assert ledger.entries() == []
+
+
+def test_what_is_in_clear_is_refused_with_what_to_do(ledger):
+    ledger.set_budget(per_text=None, total=1e9)
+    with pytest.raises(BudgetError, match=r"2 words .* --keep .* ledger budget --none"):
+        ledger.charge(entry(in_clear=2))
+    ledger.set_budget(None, None)
+    assert ledger.charge(entry(in_clear=2)).record.in_clear == 2
+
+
 def test_a_lowered_budget_refuses_at_once_and_shows_nothing_left(ledger):
     ledger.charge(entry())
     ledger.set_budget(per_text=3, total=0)
@@ -328,70 +348,75 @@ def test_any_run_of_charges_ends_within_budget_and_adds_up(tmp_path_factory, run
     assert ledger.check() == counted
 
 
-# Remembered releases
+# Remembered words
 
 
-def test_the_same_request_gets_the_same_variants_and_costs_nothing(ledger):
-    assert ledger.recall(TEXT, "key", destination="bm25") is None
-    first = ledger.charge(entry(), remember="key")
+def test_words_that_were_released_before_cost_nothing(ledger):
+    first = ledger.charge(entry(words=("a1", "b2")))
     assert not first.recalled
-    again = ledger.recall(" treatment FOR melanoma", "key", destination="elsewhere")
-    assert again.recalled
-    assert again.variants == first.variants
-    record = ledger.entries()[0]
-    assert (record.repeats, record.releases, record.spent) == (1, 0, 0.0)
-    assert (record.destination, record.variants) == ("elsewhere", 2)
+    for words in (("a1", "b2"), ("b2",)):
+        again = ledger.charge(entry("another text", destination="elsewhere", words=words))
+        assert again.recalled
+        record = ledger.entries()[0]
+        assert (record.repeats, record.releases, record.spent) == (1, 0, 0.0)
+        assert (record.destination, record.variants) == ("elsewhere", 2)
     assert totals(ledger) == {("metric", "euclidean"): 10.0}
-    assert ledger.spent()[0].records == 2
+    assert ledger.spent()[0].records == 3
 
 
-def test_who_comes_second_with_a_request_gets_what_the_first_one_sent(ledger):
-    ledger.charge(entry(), remember="key")
-    late = ledger.charge(entry(variants=("other", "draws")), remember="key")
-    assert late.variants == ("winter cream", "gift paw")
-    assert late.record.spent == 0.0
-    assert totals(ledger) == {("metric", "euclidean"): 10.0}
+def test_one_new_word_costs_what_all_would(ledger):
+    ledger.charge(entry(words=("a1", "b2")))
+    assert not ledger.charge(entry(words=("a1", "c3"))).recalled
+    assert totals(ledger) == {("metric", "euclidean"): 20.0}
+    assert ledger.charge(entry(words=("b2", "c3"))).record.repeats == 2
+    assert totals(ledger) == {("metric", "euclidean"): 20.0}
+    assert ledger.check() == 3
 
 
-def test_words_in_clear_are_counted_once_however_often_they_are_recalled(ledger):
-    ledger.charge(entry(in_clear=2), remember="key")
-    ledger.recall(TEXT, "key", destination="bm25")
-    assert ledger.spent()[0].in_clear == 2
+def test_words_drawn_afresh_are_charged_each_time(ledger):
+    ledger.charge(entry(words=("a1",)))
+    for spent in (20.0, 30.0):
+        assert not ledger.charge(entry()).recalled
+        assert totals(ledger) == {("metric", "euclidean"): spent}
+
+
+@given(st.lists(st.frozensets(st.sampled_from(["a", "b", "c", "d"]), max_size=3), max_size=12))
+@settings(max_examples=20)
+def test_any_run_of_texts_is_charged_for_new_words_alone(tmp_path_factory, run):
+    ledger = Ledger.open(tmp_path_factory.mktemp("words") / "ledger")
+    released, spent = set(), 0.0
+    for words in run:
+        receipt = ledger.charge(entry(" ".join(words), words=tuple(sorted(words))))
+        new = not words or not words <= released
+        assert receipt.recalled == (not new)
+        spent += 10.0 * new
+        released |= words
+        assert receipt.record.total == spent
+
+
+def test_words_in_clear_are_counted_each_time(ledger):
+    """Memory is by word: other words may stand in clear beside those that are remembered."""
+    for _ in range(2):
+        ledger.charge(entry(in_clear=2, words=("a1",)))
+    assert ledger.spent()[0].in_clear == 4
 
 
 def test_what_is_remembered_is_sent_even_when_the_budget_is_spent(ledger):
     ledger.set_budget(per_text=10, total=10)
-    first = ledger.charge(entry(), remember="key")
-    assert ledger.charge(entry(), remember="key").variants == first.variants
-    with pytest.raises(BudgetError):
-        ledger.charge(entry(), remember="another key")
+    ledger.charge(entry(words=("a1",)))
+    assert ledger.charge(entry(words=("a1",))).recalled
+    for words in (("c3",), ("a1", "c3"), ()):
+        with pytest.raises(BudgetError):
+            ledger.charge(entry(words=words))
 
 
-def test_odd_variants_come_back_as_they_were(ledger):
-    odd = ("", 'quote " and \\', "שלום\n", "nul \x00", "\ud800", "👩‍🚀")
-    ledger.charge(entry(variants=odd), remember="key")
-    assert ledger.recall(TEXT, "key", destination="bm25").variants == odd
-
-
-def test_the_key_of_a_request_tells_all_choices_apart(small_space):
-    cmp = sottovoce.mechanism("cmp", space=small_space, epsilon=5)
-    base = sottovoce.Obfuscator(cmp, n=3)
-    few = small_space.with_output(OutputVocabulary("few", np.arange(10)))
-    others = [
-        replace(base, n=4),
-        replace(base, release="once"),
-        replace(base, mechanism=sottovoce.mechanism("cmp", space=small_space, epsilon=6)),
-        replace(base, mechanism=sottovoce.mechanism("cmp", space=few, epsilon=5)),
-        replace(base, pipeline=TextPipeline(unknown="drop")),
-        replace(base, pipeline=TextPipeline(keep=frozenset({"x"}))),
-        replace(base, pipeline=TextPipeline(keep=frozenset({"y"}))),
-    ]
-    keys = [request_key(each) for each in (base, *others)]
-    assert len(set(keys)) == len(keys)
-    same = sottovoce.Obfuscator(sottovoce.mechanism("cmp:epsilon=5", space=small_space), n=3)
-    assert request_key(same) == keys[0]
-    kept = [TextPipeline(keep=frozenset(words)) for words in (("a", "b"), ("b", "a"))]
-    assert len({request_key(replace(base, pipeline=each)) for each in kept}) == 1
+def test_a_ledger_has_a_key_of_its_own_by_which_words_are_drawn(tmp_path):
+    one, other = (Ledger.open(tmp_path / name) for name in "ab")
+    assert one.memory_key() == one.memory_key() != other.memory_key()
+    secret = (one.folder / "ledger.key").read_bytes()
+    assert len(one.memory_key()) == 32
+    assert one.memory_key() not in (secret, one.folder.joinpath("ledger.db").read_bytes())
+    assert one.memory_key().hex() not in repr(one)
 
 
 # From a result of an obfuscator
@@ -404,7 +429,7 @@ def test_an_entry_is_made_of_a_result(ledger, small_space, release, spent):
     obfuscator = sottovoce.Obfuscator(cmp, n=3, release=release, pipeline=pipeline)
     (result,) = obfuscator.obfuscate(["word1 word2 word1 word3 zzz zzz"])
     made = Entry.of(result, obfuscator, "bm25")
-    assert (made.protected, made.in_clear, made.unknown) == (3, 1, 2)
+    assert (made.protected, made.in_clear, made.unknown) == (5, 1, 2)
     assert made.spent == result.spent == spent
     assert made.promise == ("metric", "euclidean", small_space.sha256)
     record = ledger.charge(made).record
@@ -413,11 +438,14 @@ def test_an_entry_is_made_of_a_result(ledger, small_space, release, spent):
     assert ledger.check() == 1
 
 
-def test_a_result_without_known_words_costs_nothing(small_space):
+def test_unknown_words_cost_what_known_ones_cost_and_no_words_cost_nothing(small_space):
     obfuscator = sottovoce.Obfuscator(sottovoce.mechanism("cmp", space=small_space), n=3)
-    (result,) = obfuscator.obfuscate(["zzz yyy"])
-    made = Entry.of(result, obfuscator, "bm25")
-    assert (made.releases, made.spent, made.unknown) == (0, 0.0, 2)
+    unknown, nothing = (
+        Entry.of(result, obfuscator, "bm25") for result in obfuscator.obfuscate(["zzz yyy", "?!"])
+    )
+    assert (unknown.releases, unknown.spent) == (3, 30.0)
+    assert (unknown.protected, unknown.unknown) == (2, 2)
+    assert (nothing.releases, nothing.spent, nothing.protected) == (0, 0.0, 0)
 
 
 class Shuffled(TextMechanism):
@@ -440,7 +468,7 @@ def test_a_text_rewritten_as_a_whole_has_no_bound(ledger):
     made = Entry.of(result, obfuscator, "bm25")
     assert (made.releases, made.spent, made.in_clear, made.unknown) == (1, None, 2, 1)
     assert made.space is None
-    ledger.charge(made, remember=request_key(obfuscator))
+    ledger.charge(made)
     assert totals(ledger) == {("none", None): None}
 
 
@@ -464,12 +492,12 @@ def test_an_entry_that_cannot_be_counted_is_refused(wrong):
 
 
 def test_threads_share_a_ledger(ledger):
-    ledger.charge(entry("remembered", releases=0), remember="key")
+    ledger.charge(entry("remembered", releases=0, words=("a1",)))
 
     def work():
         for _ in range(5):
             ledger.charge(entry(releases=1))
-            ledger.recall("remembered", "key", destination="bm25")
+            assert ledger.charge(entry("remembered", words=("a1",))).recalled
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:

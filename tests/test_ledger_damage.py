@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from killing import finish, start
-from ledger_children import SECRET, entry, opened
+from ledger_children import SECRET, WORDS, entry, opened
 
 from sottovoce.ledger import Budget, DamagedLedgerError, Ledger, LedgerError
 
@@ -61,13 +61,13 @@ def unguarded(ledger):
         "DELETE FROM records",
         "DELETE FROM records WHERE number = 2",
         "INSERT OR REPLACE INTO records SELECT * FROM records WHERE number = 1",
-        "UPDATE remembered SET variants = '[]'",
-        "DELETE FROM remembered",
-        "INSERT OR REPLACE INTO remembered SELECT * FROM remembered",
+        "UPDATE words SET record = 2",
+        "DELETE FROM words",
+        "INSERT OR REPLACE INTO words SELECT * FROM words",
     ],
 )
 def test_the_database_refuses_to_change_or_remove_a_record(ledger, statement):
-    ledger.charge(entry(), remember="key")
+    ledger.charge(entry(words=WORDS))
     ledger.charge(entry())
     with pytest.raises(sqlite3.IntegrityError, match="only grows"), opened(ledger) as connection:
         connection.execute(statement)
@@ -92,12 +92,14 @@ def test_the_database_refuses_to_change_or_remove_a_record(ledger, statement):
         "UPDATE state SET records = 2, head = (SELECT link FROM records WHERE number = 2)",
         "UPDATE state SET per_text = 1e9",
         "DELETE FROM state",
-        "UPDATE remembered SET variants = '[\"melanoma\"]'",
+        "UPDATE words SET record = 1",
+        "UPDATE words SET word = word || '0'",
+        "INSERT INTO words VALUES ('0a', 1, '')",
     ],
 )
 def test_a_check_notices_what_was_changed_or_removed(ledger, statement):
-    for key in (None, "key", None):
-        ledger.charge(entry(), remember=key)
+    for words in ((), WORDS, ()):
+        ledger.charge(entry(words=words))
     assert ledger.check() == 3
     with unguarded(ledger) as connection:
         connection.execute(statement)
@@ -123,16 +125,15 @@ def test_a_budget_is_not_judged_by_records_that_were_changed(ledger, statement):
         ledger.charge(entry())
 
 
-def test_changed_variants_are_not_recalled(ledger):
-    ledger.charge(entry(), remember="key")
+@pytest.mark.parametrize(
+    "statement", ["INSERT INTO words VALUES ('0a', 1, '3f')", "UPDATE words SET word = '0a'"]
+)
+def test_nobody_without_the_key_makes_a_word_cost_nothing(ledger, statement):
+    ledger.charge(entry(words=WORDS[:1]))
     with unguarded(ledger) as connection:
-        connection.execute("UPDATE remembered SET variants = '[\"melanoma\"]'")
-    for again in (
-        lambda: ledger.recall(SECRET, "key", destination="bm25"),
-        lambda: ledger.charge(entry(), remember="key"),
-    ):
-        with pytest.raises(DamagedLedgerError):
-            again()
+        connection.execute(statement)
+    with pytest.raises(DamagedLedgerError):
+        ledger.charge(entry(words=("0a",)))
 
 
 # Damage
@@ -195,8 +196,8 @@ def test_a_flipped_bit_is_found_by_a_check(long_ledger, behind_the_text):
 def test_a_ledger_of_another_version_is_left_alone(ledger):
     ledger.charge(entry())
     with opened(ledger) as connection:
-        connection.execute("PRAGMA user_version = 2")
-    with pytest.raises(LedgerError, match="layout 2") as error:
+        connection.execute("PRAGMA user_version = 3")
+    with pytest.raises(LedgerError, match="layout 3") as error:
         ledger.charge(entry())
     assert not isinstance(error.value, DamagedLedgerError)
 
@@ -219,19 +220,20 @@ def test_a_damaged_ledger_can_be_set_aside(ledger):
     assert Ledger.open(ledger.folder).check() == 0
 
 
-def test_a_reset_forgets_records_and_variants_and_leaves_no_trace(ledger):
+def test_a_reset_forgets_records_and_words_and_leaves_no_trace(ledger):
     for number in range(9):
-        ledger.charge(entry(), remember=f"key {number}")
+        ledger.charge(entry(words=(f"{number}" * 64,)))
+    key = ledger.memory_key()
     hashed = ledger.entries()[0].text.encode()
     ledger.set_budget(100, 200)
     ledger.reset()
     assert ledger.spent() == []
-    assert ledger.recall(SECRET, "key 1", destination="bm25") is None
+    assert ledger.memory_key() == key
     assert ledger.budget() == Budget(100.0, 200.0)
     written = b"".join(each.read_bytes() for each in ledger.folder.iterdir())
-    assert b"winter" not in written
+    assert b"1" * 64 not in written
     assert hashed not in written
-    ledger.charge(entry())
+    assert not ledger.charge(entry(words=("1" * 64,))).recalled
     assert ledger.check() == 1
 
 
@@ -315,7 +317,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFIN
 counted = 0
 for _ in range(1000):
     try:
-        ledger.charge(entry(variants=("w" * 2000,)), remember=str(counted))
+        ledger.charge(entry(words=(f"{counted:02000}",)))
         counted += 1
     except LedgerError as error:
         print(json.dumps([counted, type(error).__name__, str(error)]))
@@ -349,7 +351,7 @@ def test_a_database_that_may_not_grow_counts_nothing(ledger, monkeypatch):
     def fill():
         nonlocal counted
         for counted in range(1000):
-            ledger.charge(entry(), remember=str(counted))
+            ledger.charge(entry(words=(str(counted),)))
 
     with pytest.raises(LedgerError, match="make room"):
         fill()

@@ -9,7 +9,7 @@ import time
 
 import pytest
 from killing import finish, start
-from ledger_children import KEPT, SECRET, entry, nats, opened
+from ledger_children import WORDS, entry, nats, opened
 
 from sottovoce.ledger import Budget, Ledger, LedgerError
 from sottovoce.ledger.database import create
@@ -29,7 +29,7 @@ import os, shutil, sqlite3, sys
 from functools import partial
 from pathlib import Path
 from killing import around, kill_at_every_step, step, watch
-from ledger_children import entry, send
+from ledger_children import KEPT, WORDS, entry, send
 from sottovoce.ledger import Ledger
 
 job, start, folder = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
@@ -50,9 +50,9 @@ def work(place):
     if job == "reset":
         ledger.reset()
     else:
-        receipt = ledger.charge(entry(), remember="key" if job == "remember" else None)
+        ledger.charge(entry(words=WORDS if job == "remember" else ()))
         step()
-        send(" ".join(receipt.variants), place / "sent")
+        send(" ".join(KEPT), place / "sent")
     step()
 
 print(kill_at_every_step(folder, work, before=copy))
@@ -92,10 +92,8 @@ def test_a_remembered_charge_is_neither_lost_nor_doubled_by_a_kill(memory_disk):
     seen = set()
     for ledger, sent in killed_at_every_step("remember", start_from, memory_disk / "work"):
         counted = nats(ledger)
-        again = ledger.recall(SECRET, "key", destination="bm25")
-        assert (again is not None) == (counted == 2.0)
         assert counted or not sent
-        assert ledger.charge(entry(), remember="key").variants == KEPT
+        assert ledger.charge(entry(words=WORDS)).recalled == (counted == 2.0)
         assert nats(ledger) == 2.0
         ledger.check()
         seen.add((counted, sent))
@@ -105,16 +103,17 @@ def test_a_remembered_charge_is_neither_lost_nor_doubled_by_a_kill(memory_disk):
 @pytest.mark.slow
 def test_a_killed_reset_forgets_all_or_nothing_and_keeps_the_budget(memory_disk):
     ledger = Ledger.open(memory_disk / "start")
-    ledger.charge(entry(), remember="key")
+    ledger.charge(entry(words=WORDS))
     ledger.set_budget(3, 4)
     seen = set()
     for each, _ in killed_at_every_step("reset", memory_disk / "start", memory_disk / "work"):
         assert each.budget() == Budget(3.0, 4.0)
         kept = each.check()
-        assert (each.recall(SECRET, "key", destination="bm25") is None) == (kept == 0)
         with opened(each) as connection:
             guards = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'trigger'")
             assert len(guards.fetchall()) == 6
+            (words,) = connection.execute("SELECT count(*) FROM words").fetchone()
+            assert words == kept * len(WORDS)
         seen.add(kept)
     assert seen == {0, 1}
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from sottovoce import Obfuscator, WordSpace, mechanism
+from sottovoce import Obfuscator, WordSpace, mechanism, obfuscate
 from sottovoce.cli import app
 from sottovoce.errors import UsageError
-from sottovoce.ledger import Entry, Ledger, request_key
+from sottovoce.ledger import Entry, Ledger
 from sottovoce.mechanisms import kind, names, registry
 from sottovoce.mechanisms.build import RESOURCE_KINDS, build, load_resource, stand_ins
 from sottovoce.sanitizing import Sanitizer
@@ -58,7 +58,7 @@ def test_it_is_built_by_its_name_with_a_resource_or_with_a_setting(space, glossa
     resource = made_up.Glossary.of(["lamp", "stone"])
     given = mechanism(f"{NAME}:epsilon=2", space=space, glossary=resource)
     assert given.spec == f"{NAME}:epsilon=2"
-    assert set(given.obfuscate("skin cancer", n=20)) <= {
+    assert set(obfuscate("skin cancer", given, n=20)) <= {
         f"{one} {two}" for one in resource.words for two in resource.words
     }
     settings = {"glossary": str(glossary)}
@@ -125,19 +125,23 @@ def test_the_command_line_takes_its_resource_and_counts_what_it_releases(folder,
         run("obfuscate", "skin cancer", "-m", NAME, "--space", folder, "--with", "glosary=x")
 
 
-def test_the_ledger_remembers_variants_of_the_same_resource_alone(space, tmp_path, made_up):
+def test_the_ledger_remembers_words_of_the_same_resource_alone(space, tmp_path, made_up):
     ledger = Ledger.open(tmp_path / "ledger")
     few, many = (
-        Obfuscator(mechanism(NAME, space=space, glossary=made_up.Glossary.of(words)), n=3)
+        Obfuscator(
+            mechanism(NAME, space=space, glossary=made_up.Glossary.of(words)),
+            n=3,
+            memory_key=ledger.memory_key(),
+        )
         for words in (WORDS[:3], WORDS)
     )
-    receipts = []
-    for obfuscator in (few, few, many):
-        (result,) = obfuscator.obfuscate(["skin cancer"])
-        entry = Entry.of(result, obfuscator, "test")
-        receipts.append(ledger.charge(entry, remember=request_key(obfuscator)))
+    results = [next(obfuscator.obfuscate(["skin cancer"])) for obfuscator in (few, few, many)]
+    receipts = [
+        ledger.charge(Entry.of(result, obfuscator, "test"))
+        for result, obfuscator in zip(results, (few, few, many), strict=True)
+    ]
     assert [receipt.recalled for receipt in receipts] == [False, True, False]
-    assert receipts[0].variants == receipts[1].variants
+    assert results[0].variants == results[1].variants
     (spent,) = ledger.spent()
     assert (spent.notion, spent.nats) == ("local", 60)
 

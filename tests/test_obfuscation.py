@@ -85,13 +85,30 @@ def test_once_with_one_variant_is_the_mechanism_itself(small_space):
         assert np.array_equal(chosen.draw_once(ids, 1, one)[:, 0], chosen.draw(ids, other))
 
 
+@pytest.mark.parametrize("plain", ["cmp", "mahalanobis"])
+def test_vickrey_released_once_is_the_noise_without_it(small_space, plain):
+    """From two variants on; and it says so."""
+    chosen = mechanism(plain, space=small_space, epsilon=5.0)
+    vickrey = mechanism(f"vickrey-{plain}", space=small_space, epsilon=5.0)
+    ids = np.arange(300)
+    for k in (1, 2, 7):
+        one, other = (Draws([(np.random.default_rng(3), 300)]) for _ in range(2))
+        sets = (np.sort(m.draw_once(ids, k, d)) for m, d in ((chosen, one), (vickrey, other)))
+        assert np.array_equal(*sets) == (k >= 2)
+    (result,) = run(vickrey, ["word1"], n=2, release="once")
+    said = f"release 'once' with 2 or more variants is that of {plain}"
+    assert said in " ".join(result.guarantee.caveats)
+    wider = mechanism(f"vickrey-{plain}:weights=1/1/1", space=small_space)
+    assert "with 3 or more variants" in " ".join(wider.guarantee.caveats)
+
+
 def test_unknown_words_are_uniform_over_the_output_vocabulary(toy):
     chosen = mechanism("cmp", space=toy, epsilon=1000.0)
     (result,) = run(chosen, ["zzz " * 20_000], rng=5)
     counts = [result.variants[0].split().count(word) for word in "abcef"]
     assert sum(counts) == 20_000
     assert stats.chisquare(counts).pvalue > 1e-4
-    assert result.spent == 0.0, "no known word, nothing spent"
+    assert result.spent == 1000.0, "a place costs what it costs, whatever word stood there"
 
 
 def test_unknown_words_can_be_dropped_refused_or_kept(toy):

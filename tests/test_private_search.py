@@ -128,14 +128,14 @@ def test_nothing_leaves_if_a_word_must_be_known(cmp, light):
     assert not engine.heard
 
 
-def test_nothing_leaves_if_the_query_itself_came_out_and_that_is_forbidden(default_space, light):
+def test_what_the_mechanism_drew_is_sent_even_if_it_is_the_query_itself(default_space, light):
+    """To refuse it would tell that the query is none of what is sent."""
     engine = Stranger()
     loud = Obfuscator(mechanism("cmp", space=default_space, epsilon=1000), n=3)
-    with pytest.raises(SottovoceError, match="is the query itself"):
-        PrivateSearch(loud, engine, light, original="refuse").search("Skin  Cancer")
-    assert not engine.heard
-    PrivateSearch(loud, engine, light).search("Skin  Cancer")
+    assert PrivateSearch(loud, engine, light).search("Skin  Cancer").query_sent
     assert engine.heard == ["skin cancer"]
+    with pytest.raises(TypeError, match="original"):
+        PrivateSearch(loud, engine, light, original="refuse")
 
 
 def test_nothing_leaves_if_the_engine_takes_fewer_queries(cmp, light, tmp_path):
@@ -152,7 +152,8 @@ def test_nothing_leaves_if_the_engine_takes_fewer_queries(cmp, light, tmp_path):
 def test_the_ledger_counts_before_and_refuses_when_the_budget_is_spent(cmp, light, tmp_path):
     engine, ledger = Stranger(), Ledger.open(tmp_path)
     ledger.set_budget(per_text=30, total=None)
-    search = PrivateSearch(Obfuscator(cmp, n=4, release="once"), engine, light, ledger=ledger)
+    obfuscator = Obfuscator(cmp, n=4, release="once")
+    search = PrivateSearch(obfuscator, engine, light, ledger=ledger, fresh=True)
     for _ in range(2):
         search.search(QUERY)
     sent = len(engine.heard)
@@ -163,6 +164,36 @@ def test_the_ledger_counts_before_and_refuses_when_the_budget_is_spent(cmp, ligh
     search.search("another question")
     (spent,) = ledger.spent(QUERY)
     assert spent.nats == 30
+
+
+@pytest.mark.parametrize(
+    "in_clear",
+    [
+        {"keep": frozenset({"cancer"})},
+        {"unknown": "keep"},
+        {"protect": "content"},
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sottovoce.errors.PrivacyWarning")
+def test_nothing_leaves_in_clear_while_there_is_a_budget(cmp, light, tmp_path, in_clear):
+    from sottovoce import TextPipeline
+
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+    ledger.set_budget(per_text=None, total=1e9)
+    text = "treatment for xqzzy cancer"
+    open_search, closed_search = (
+        PrivateSearch(Obfuscator(cmp, n=4, pipeline=pipeline), engine, light, ledger=ledger)
+        for pipeline in (TextPipeline(**in_clear), TextPipeline())
+    )
+    with pytest.raises(BudgetError, match="in clear") as caught:
+        open_search.search(text)
+    assert "xqzzy" not in str(caught.value)
+    assert not engine.heard
+    assert not ledger.entries()
+    closed_search.search(text)
+    ledger.set_budget(None, None)
+    open_search.search(text)
+    assert [record.in_clear > 0 for record in ledger.entries()] == [True, False]
 
 
 def test_a_search_that_fails_underway_stays_counted(cmp, light, tmp_path):
@@ -184,31 +215,53 @@ def test_nothing_leaves_if_the_ledger_fails(cmp, light, tmp_path):
     assert not engine.heard
 
 
-def test_a_remembered_query_is_sent_as_before_and_costs_nothing(cmp, light, tmp_path):
+def without_marks(queries):
+    return tuple(query.rstrip("?") for query in queries)
+
+
+def test_words_sent_before_are_sent_as_before_and_cost_nothing(cmp, light, tmp_path):
     engine, ledger = Stranger(), Ledger.open(tmp_path)
-    search = PrivateSearch(
-        Obfuscator(cmp, n=6, release="once"), engine, light, ledger=ledger, remember=True
-    )
+    search = PrivateSearch(Obfuscator(cmp, n=6, release="once"), engine, light, ledger=ledger)
     first = search.search(QUERY)
-    again = search.search(f"  {QUERY.upper()} ")
-    assert again.sent == first.sent
+    again = search.search(f"  {QUERY.upper()}? ")
+    assert without_marks(again.sent) == first.sent
     assert (first.spent, again.spent) == (15, 0)
     assert again.recalled
-    assert not first.recalled
-    assert any("asked before" in caveat for caveat in again.guarantee.caveats)
+    assert (first.recalled, first.fresh) == (False, False)
+    assert any("sent before" in caveat for caveat in again.guarantee.caveats)
     other = search.search("divorce lawyer")
     assert other.sent != first.sent
     (spent,) = ledger.spent(QUERY)
     assert spent.nats == 15
-    with pytest.raises(UsageError, match="kept in the ledger"):
-        PrivateSearch(Obfuscator(cmp), engine, light, remember=True)
+    # Another text of the same words, and one with a new word.
+    assert search.search("cancer for treatment").spent == 0
+    assert search.search("divorce treatment cost").spent == 15
 
 
-def test_seeded_variants_are_not_remembered(cmp, light, tmp_path, demo_engine):
-    with pytest.raises(UsageError, match="not remembered"):
-        PrivateSearch(
-            Obfuscator(cmp, rng=1), demo_engine, light, ledger=Ledger.open(tmp_path), remember=True
-        )
+def test_fresh_draws_are_others_and_charged(cmp, light, tmp_path):
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+    fresh = PrivateSearch(Obfuscator(cmp, n=6), engine, light, ledger=ledger, fresh=True)
+    results = [fresh.search(QUERY) for _ in range(2)]
+    assert results[0].sent != results[1].sent
+    assert [(result.spent, result.recalled, result.fresh) for result in results] == [
+        (90, False, True)
+    ] * 2
+    (spent,) = ledger.spent(QUERY)
+    assert spent.nats == 180
+
+
+@pytest.mark.parametrize("seeded", [True, False])
+def test_without_a_ledger_and_with_a_seed_nothing_is_remembered(
+    cmp, light, tmp_path, demo_engine, seeded
+):
+    ledger = Ledger.open(tmp_path) if seeded else None
+    obfuscator = Obfuscator(cmp, n=3, rng=1 if seeded else None)
+    search = PrivateSearch(obfuscator, demo_engine, light, ledger=ledger)
+    assert not search.remembers
+    results = [search.search(QUERY) for _ in range(2)]
+    assert [result.spent for result in results] == [45, 45]
+    assert all(result.fresh for result in results)
+    assert (results[0].sent == results[1].sent) == seeded
 
 
 def test_it_is_said_when_chance_sends_the_query_itself(default_space, light, demo_engine):
@@ -224,7 +277,7 @@ def test_a_failure_underway_says_that_it_was_counted(cmp, light, tmp_path):
     search = PrivateSearch(
         Obfuscator(cmp, n=2, release="once"), engine, light, ledger=Ledger.open(tmp_path)
     )
-    with pytest.raises(SottovoceError, match=r"is counted \(15 nats\); with --release remembered"):
+    with pytest.raises(SottovoceError, match=r"is counted \(15 nats\); another try costs nothing"):
         search.search(QUERY)
 
 

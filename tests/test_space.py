@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sottovoce.errors import SpaceError, UsageError
+from sottovoce.spaces import store
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
 from sottovoce.spaces.store import DuplicateWordError, SpaceWriter, hash_table, word_hashes
 from sottovoce.types import UNKNOWN
@@ -113,6 +115,43 @@ def test_a_damaged_space_says_what_to_do(tmp_path, file):
     (tmp_path / "space" / file).write_bytes(b"{}")
     with pytest.raises(SpaceError, match="damaged"):
         WordSpace.open(tmp_path / "space")
+
+
+@pytest.mark.parametrize("scale", [1e15, 1e7, 1e-7, 1e-19, 1e-30])
+@pytest.mark.parametrize("stated", [True, False])
+def test_vectors_of_extreme_scale_are_refused(tmp_path, scale, stated, monkeypatch):
+    """When they are written, and when a space is opened that an earlier version wrote."""
+    words, vectors = ["a", "b", "c"], np.eye(3) * scale
+    says = "too large" if scale > 1 else "too small"
+    with pytest.raises(SpaceError, match=says):
+        WordSpace.from_arrays(words, vectors)
+
+    def write_it():
+        with SpaceWriter(tmp_path / "space", name="extreme", dimension=3) as writer:
+            writer.append(words, vectors)
+            writer.commit()
+
+    with pytest.raises(SpaceError, match=says):
+        write_it()
+    assert not (tmp_path / "space").exists()
+    with monkeypatch.context() as earlier:
+        earlier.setattr(store, "refuse_extreme", lambda median, largest: None)
+        write_it()
+    description = tmp_path / "space" / store.DESCRIPTION
+    content = json.loads(description.read_text())
+    assert content["norms"]["largest"] == pytest.approx(scale)
+    if not stated:
+        del content["norms"]
+        description.write_text(json.dumps(content))
+    with pytest.raises(SpaceError, match=f"{says}.*Multiply all numbers"):
+        WordSpace.open(tmp_path / "space")
+
+
+def test_one_very_long_vector_is_enough_and_zeros_have_no_scale():
+    with pytest.raises(SpaceError, match="too large"):
+        WordSpace.from_arrays(["a", "b", "c"], np.diag([1, 1, 2e6]))
+    WordSpace.from_arrays(["a", "b", "c"], np.diag([0, 1e-9, 1]))
+    WordSpace.from_arrays(["a", "b"], np.zeros((2, 2)))
 
 
 def test_a_missing_space_says_what_to_do(tmp_path):

@@ -213,7 +213,9 @@ def test_caveats_say_what_is_released_beside_the_words(space):
         "1 unknown word left out",
     )
     uniform = TextPipeline().prepare("zyx zyx", space).caveats()
-    assert uniform[-1] == "2 unknown words replaced by uniform draws"
+    assert uniform[-1] == (
+        "2 unknown words obfuscated by way of uniform draws: nothing but the place is released"
+    )
 
 
 def test_the_repr_shows_counts_and_no_text(space):

@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from sottovoce import defaults
 from sottovoce.app.schemas import DEFAULT_VOICE, VOICES, ProtectionBody, given_parameters
 from sottovoce.app.settings import Settings
+from sottovoce.engines.base import uses_order
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.guarantees import Guarantee
-from sottovoce.ledger import Ledger, Promise, request_key
+from sottovoce.ledger import Ledger, Promise
 from sottovoce.mechanisms.base import Mechanism
 from sottovoce.mechanisms.build import build
 from sottovoce.mechanisms.registry import parse
 from sottovoce.obfuscation import Obfuscator, release_for
+from sottovoce.search.layout import laid_out_for
 from sottovoce.search.private_search import PrivateSearch
 from sottovoce.search.reranking import EncoderReranker, Reranker, load_reranker
+from sottovoce.text import TextPipeline
 
 if TYPE_CHECKING:
     from sottovoce.collections import Collection, Document
@@ -64,20 +67,10 @@ class Lazy(Generic[Part]):
 
 @dataclass(frozen=True)
 class Protection:
-    """How a query is protected: what draws its variants, and whether they are remembered."""
+    """How a query is protected: what draws its variants, and whether words are drawn anew."""
 
     obfuscator: Obfuscator
-    remember: bool = False
-
-    @property
-    def release(self) -> str:
-        """As people name it."""
-        return "remembered" if self.remember else self.obfuscator.release
-
-    @property
-    def key(self) -> str:
-        """What must be equal for two protections to be the same."""
-        return f"{self.release} {request_key(self.obfuscator)}"
+    fresh: bool = False
 
 
 class LoadedParts:
@@ -175,9 +168,28 @@ class LoadedParts:
             voice = next(voice for voice in VOICES if voice.id == (body.voice or DEFAULT_VOICE))
             built = self.mechanism(defaults.MECHANISM, {"epsilon": voice.epsilon})
         obfuscator = Obfuscator(
-            built, n=body.n or self.usual_variants, release=release_for(built, body.release)
+            built,
+            n=body.n or self.usual_variants,
+            release=release_for(built, body.release),
+            pipeline=self.pipeline(built),
         )
-        return Protection(obfuscator, remember=body.release == "remembered")
+        return Protection(obfuscator, fresh=body.fresh)
+
+    def pipeline(self, mechanism: Mechanism) -> TextPipeline:
+        """How queries are cut, and their words laid out for the engine."""
+        return laid_out_for(
+            self.engine(),
+            TextPipeline(protect=mechanism.protects),
+            mechanism,
+            shuffle=self.shuffles,
+            pad_to=self.settings.pad_to,
+        )
+
+    @property
+    def shuffles(self) -> bool:
+        """Whether words are sent in random order, by mechanisms that replace word by word."""
+        shuffle = self.settings.shuffle
+        return not uses_order(self.engine()) if shuffle is None else shuffle
 
     @property
     def usual_variants(self) -> int:
@@ -198,7 +210,7 @@ class LoadedParts:
             engine=self.engine(),
             reranker=self.reranker(),
             ledger=ledger,
-            remember=protection.remember,
+            fresh=protection.fresh,
             depth=self.depth,
         )
 

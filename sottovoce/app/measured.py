@@ -98,13 +98,15 @@ def identity(figures: Measured) -> str:
     return hashlib.sha256(data.encode()).hexdigest()[:16]
 
 
-def origin(summary: Summary) -> dict[str, Any]:
+def origin(summary: Summary, parts: LoadedParts) -> dict[str, Any]:
     """Where figures come from, as data and in words."""
     names = ("collection", "made", "queries", "log", "engine", "reranker", "baseline")
     sentence = (
         f"Measured on {summary['made'][:10]} with {summary['queries']} queries of the collection "
         f"{summary['collection']} ({summary['engine']}, re-ranked by {summary['reranker']})."
     )
+    if parts.shuffles:
+        sentence += " There the words were sent in their order; here it is random."
     return {**{name: summary.get(name) for name in names}, "sentence": sentence}
 
 

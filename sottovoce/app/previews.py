@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 
+from sottovoce.app.loaded import Protection
 from sottovoce.errors import SottovoceError
 from sottovoce.search import CountedRelease
 
@@ -31,13 +32,13 @@ class Preview:
     id: str
     query: str
     """As it was typed; the release has it in one Unicode form."""
-    key: str
+    protection: Protection
     """The settings it was drawn with."""
     release: CountedRelease
     expires: float
 
     def __repr__(self) -> str:
-        return f"Preview({len(self.release.variants)} variants)"
+        return f"Preview({len(self.release.result.variants)} variants)"
 
 
 class Previews:
@@ -56,10 +57,10 @@ class Previews:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def keep(self, query: str, key: str, release: CountedRelease) -> Preview:
+    def keep(self, query: str, protection: Protection, release: CountedRelease) -> Preview:
         """Keep a release that has been counted; its id is random."""
         id, expires = secrets.token_urlsafe(18), self._clock() + self.lifetime
-        preview = Preview(id, query, key, release, expires)
+        preview = Preview(id, query, protection, release, expires)
         with self._lock:
             self._forget_old()
             while len(self._kept) >= self.most:
@@ -67,14 +68,14 @@ class Previews:
             self._kept[preview.id] = preview
         return preview
 
-    def get(self, id: str, query: str, key: str) -> Preview:
+    def get(self, id: str, query: str, protection: Protection) -> Preview:
         """The preview, if it is of this query and these settings."""
         with self._lock:
             self._forget_old()
             preview = self._kept.get(id)
         if preview is None:
             raise NoPreviewError("there is no such preview any more: draw the variants anew")
-        if (preview.query, preview.key) != (query, key):
+        if (preview.query, preview.protection) != (query, protection):
             raise OtherPreviewError(
                 "this preview is of another query, or was drawn with other settings: nothing was "
                 "sent. Draw the variants anew"

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sottovoce import defaults
-from sottovoce.choices import Release, SearchRelease
+from sottovoce.choices import Release
 from sottovoce.search.boundary import LONGEST_QUERY
 
 LONGEST_TEXT = 10_000
@@ -114,14 +114,18 @@ class ProtectionBody(Body):
     epsilon: Epsilon | None = None
     n: Variants | None = None
     release: Annotated[
-        SearchRelease | None,
+        Release | None,
         Field(description="Once if the mechanism can, else independent, where not given."),
     ] = None
     set: Parameters = Field(default_factory=dict)
+    fresh: Annotated[
+        bool,
+        Field(description="Draw words anew that were sent before: it tells more, and is counted."),
+    ] = False
 
     @property
     def has_details(self) -> bool:
-        """Whether anything is said besides a voice."""
+        """Whether anything is said that a voice says, too."""
         details = (self.mechanism, self.epsilon, self.n, self.release)
         return bool(self.set) or any(detail is not None for detail in details)
 

@@ -11,20 +11,21 @@ from sottovoce.app.previews import Previews
 from sottovoce.app.risk import risk_of
 from sottovoce.app.schemas import PreviewBody, SearchBody
 from sottovoce.app.streaming import Tell
-from sottovoce.choices import SearchRelease
 from sottovoce.errors import SottovoceError
 from sottovoce.ledger import Ledger
 from sottovoce.obfuscation import Obfuscation
 from sottovoce.search import SearchResult, Step
 
 OBFUSCATED = Like(
-    Obfuscation, without=("counts",), meaning="The JSON line of ``sottovoce obfuscate``."
+    Obfuscation,
+    without=("counts", "word_hashes"),
+    meaning="The JSON line of ``sottovoce obfuscate``.",
 )
 PREVIEWED = Like(
     Obfuscation,
-    without=("counts",),
+    without=("counts", "word_hashes"),
     more=(
-        *(("release", SearchRelease), ("preview", str), ("expires_in", float)),
+        *(("preview", str), ("expires_in", float)),
         *(("left", float | None), ("recalled", bool), ("to", str)),
     ),
     name="Preview",
@@ -43,13 +44,11 @@ def draw_preview(parts: LoadedParts, previews: Previews, body: PreviewBody) -> d
     protection, ledger = parts.protection(body), Ledger.open()
     search = parts.private_search(protection, ledger)
     release = search.count(body.query)
-    preview = previews.keep(body.query, protection.key, release)
+    preview = previews.keep(body.query, protection, release)
     return {
         **release.result.to_dict(),
-        "variants": list(release.variants),
         "preview": preview.id,
         "expires_in": previews.lifetime,
-        "release": protection.release,
         "spent": release.spent,
         "left": left(ledger, release.result, protection),
         "recalled": release.recalled,
@@ -65,7 +64,7 @@ def run_search(
     protection, ledger = parts.protection(body), Ledger.open()
     search = parts.private_search(protection, ledger)
     if body.preview:
-        release = previews.get(body.preview, body.query, protection.key).release
+        release = previews.get(body.preview, body.query, protection).release
     else:
         release = search.count(body.query)
     result = search.send(release, body.top, on_step=lambda step: tell(_event(step)))

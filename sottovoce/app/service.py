@@ -217,7 +217,13 @@ def _token_routes(app: FastAPI, service: Service) -> None:
 
     @app.post("/v1/preview", dependencies=token, **documented(PREVIEWED))
     async def preview(body: PreviewBody) -> Response:
-        """Draw variants without sending them. They are counted now; a redraw costs again."""
+        """Draw variants without sending them. They are counted now.
+
+        Words that were sent before get the same substitutes, at no cost; with ``fresh`` all are
+        drawn anew, and counted.
+
+        Choosing among draws by looking at them voids the promise.
+        """
         return Json(await service.drawing.do(partial(draw_preview, parts, previews, body)))
 
     @app.post("/v1/search", dependencies=token, **documented(SEARCHED, streams=True))
@@ -239,8 +245,8 @@ def _token_routes(app: FastAPI, service: Service) -> None:
         def work() -> Risk:
             protection, variants = parts.protection(body), body.variants
             if body.preview is not None:
-                preview = previews.get(body.preview, body.query, protection.key)
-                variants = list(preview.release.variants)
+                preview = previews.get(body.preview, body.query, protection)
+                variants = list(preview.release.result.variants)
             return risk_of(parts, protection, body.query, variants or [])
 
         return Json(await service.long_work.do(work))

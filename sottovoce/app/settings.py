@@ -33,6 +33,10 @@ class Settings:
     """The query log that an attacker is taken to have."""
     depth: int | None = None
     """Documents taken from each answer; None for the usual number."""
+    shuffle: bool | None = None
+    """Whether words are sent in random order; None: if the engine does not look at the order."""
+    pad_to: int = 0
+    """Queries of fewer words are padded to so many."""
     token: str = field(default_factory=partial(secrets.token_urlsafe, 24))
     waiting: int = 2000
     """Requests to obfuscate that may wait; one more is refused."""

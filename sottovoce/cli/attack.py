@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from sottovoce.mechanisms import Mechanism
     from sottovoce.privacy import Released, RiskReport
+    from sottovoce.text import TextPipeline
 
 SHOWN_RISKS = ("lazy", "active", "motivated", "rank_biased")
 
@@ -114,16 +115,16 @@ def attack(
     if log is None and (encoder or engine_encoder or add_originals):
         raise UsageError("--encoder and --add-originals are about query inference: give a --log")
     releases = read_releases(file)
+    built = _mechanism(
+        mechanism, releases, {**resources.settings, "pool": pool, "encoder": pool_encoder}
+    )
     query_log = None if log is None else QueryLog(read_log(log))
     with progress_bar("attacking") as progress:
         report = run(
             releases,
-            mechanism=_mechanism(
-                mechanism,
-                releases,
-                {**resources.settings, "pool": pool, "encoder": pool_encoder},
-            ),
+            mechanism=built,
             release=release or _release(releases),
+            pipeline=_pipeline(built, releases),
             log=query_log,
             encoders=() if query_log is None else attacker_encoders(engine_encoder, encoder),
             add_originals=add_originals,
@@ -171,6 +172,15 @@ def _mechanism(
             "--output-vocabulary or --pool"
         )
     return built
+
+
+def _pipeline(mechanism: Mechanism | None, releases: list[Released]) -> TextPipeline | None:
+    """How the texts were cut; None for what attacks take by default."""
+    from sottovoce.text import TextPipeline
+
+    if mechanism is None or _common(releases, "order") != "shuffled":
+        return None
+    return TextPipeline(protect=mechanism.protects).laid_out(shuffle=True)
 
 
 def _release(releases: list[Released]) -> Release:

@@ -74,7 +74,9 @@ def budget(
 ) -> None:
     """Limit what may be spent, in nats per unit of distance, under each promise separately.
 
-    A limit that is not named stays as it is; without any option the limits are shown.
+    While there is a limit, words in clear (--keep, --unknown keep, --protect) and releases that
+    nothing bounds are refused. A limit that is not named stays as it is; without any option the
+    limits are shown.
     """
     from sottovoce.ledger import Ledger
 
@@ -105,9 +107,10 @@ def check() -> None:
 def reset(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask, for scripts.")] = False,
 ) -> None:
-    """Forget what was spent and the remembered variants. The budgets stay.
+    """Forget what was spent, and which words were released. The budgets stay.
 
-    This does not unsay anything: whoever got the releases still has them. A damaged ledger is set
+    This does not unsay anything: whoever got the releases still has them. Words get the same
+    substitutes as before, since the key stays, and are counted again. A damaged ledger is set
     aside, and a new one begun without budgets.
     """
     from sottovoce.ledger import DamagedLedgerError, Ledger

@@ -14,6 +14,7 @@ import typer
 
 from sottovoce.cli.options import (
     HowReleased,
+    LayoutOptions,
     MechanismOptions,
     ResourceOptions,
     Seed,
@@ -40,6 +41,7 @@ def obfuscate(
     mechanism: MechanismOptions,
     resources: ResourceOptions,
     words: TextOptions,
+    layout: LayoutOptions,
     texts: Annotated[
         list[str] | None, typer.Argument(metavar="TEXT…|-", help="Texts; - reads lines from stdin.")
     ] = None,
@@ -80,11 +82,13 @@ def obfuscate(
     built = mechanism.build(resources)
     if restore_case:
         refuse_for_whole_texts(built, "--restore-case")
+    layout.check(built)
+    pipeline = words.pipeline(built, restore_case=restore_case)
     obfuscator = Obfuscator(
         built,
         n=n,
         release=release,
-        pipeline=words.pipeline(built, restore_case=restore_case),
+        pipeline=pipeline.laid_out(shuffle=bool(layout.shuffle), pad_to=layout.pad),
         rng=seed,
         workers=workers,
     )

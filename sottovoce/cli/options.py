@@ -207,7 +207,10 @@ class TextOptions:
     ] = None
     keep: Annotated[
         list[str] | None,
-        typer.Option(metavar="WORD|file:PATH", help="Release these words as they are."),
+        typer.Option(
+            metavar="WORD|file:PATH",
+            help="Release these words as they are; refused while there is a budget.",
+        ),
     ] = None
     drop_punctuation: Annotated[
         bool, typer.Option("--drop-punctuation", help="Leave punctuation out.")
@@ -233,6 +236,41 @@ class TextOptions:
             punctuation="drop" if self.drop_punctuation else "keep",
             restore_case=restore_case,
         )
+
+
+@dataclass(frozen=True)
+class LayoutOptions:
+    """In which order the words of a variant come out, and how many there are."""
+
+    panel: ClassVar[str] = "Order and number of words"
+
+    shuffle: Annotated[
+        bool | None,
+        typer.Option(
+            "--shuffle/--in-order",
+            help="Words of each variant in random order, without punctuation, or as they stand. A "
+            "search shuffles them for engines that do not look at the order.",
+            show_default=False,
+        ),
+    ] = None
+    pad: Annotated[
+        int,
+        typer.Option(
+            metavar="K",
+            min=0,
+            help="Pad shorter texts to K words: uniform ones, obfuscated like the others.",
+            show_default=False,
+        ),
+    ] = 0
+
+    def check(self, mechanism: Mechanism) -> None:
+        """Refuse what would do nothing."""
+        if not mechanism.by_word and (self.shuffle or self.pad):
+            option = "--shuffle" if self.shuffle else "--pad"
+            raise UsageError(
+                f"{option} is for mechanisms that replace word by word, and {mechanism.name} "
+                "replaces whole texts: leave it out"
+            )
 
 
 def refuse_for_whole_texts(mechanism: Mechanism, option: str) -> None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sottovoce import defaults
-from sottovoce.choices import Original, Pooling, SearchRelease
+from sottovoce.choices import Pooling, Release
 from sottovoce.cli.options import (
     AsJson,
     EngineOptions,
+    LayoutOptions,
     MechanismOptions,
     ResourceOptions,
     Seed,
@@ -40,17 +41,25 @@ class SearchOptions(EngineOptions):
 
     n: Annotated[int, typer.Option("-n", "--variants", help="Queries to send.")] = defaults.VARIANTS
     release: Annotated[
-        SearchRelease | None,
+        Release | None,
         typer.Option(help="How queries are drawn; once if the mechanism can, else independent."),
     ] = None
     pooling: Annotated[Pooling, typer.Option(help="How answers are put together.")] = "union"
     top: Annotated[int, typer.Option(help="Hits to show.")] = defaults.TOP
-    original: Annotated[
-        Original, typer.Option(help="If a variant is the query itself: send it, or nothing.")
-    ] = "allow"
     ledger: Annotated[
-        bool, typer.Option("--ledger/--no-ledger", help="Count this search in the ledger.")
+        bool,
+        typer.Option(
+            "--ledger/--no-ledger",
+            help="Count this search in the ledger, and remember the draws of its words.",
+        ),
     ] = True
+    fresh: Annotated[
+        bool,
+        typer.Option(
+            "--fresh",
+            help="Draw words anew that were sent before: it tells more of them, and is counted.",
+        ),
+    ] = False
 
 
 @grouped
@@ -62,6 +71,7 @@ def search(
     mechanism: MechanismOptions,
     resources: ResourceOptions,
     texts: TextOptions,
+    layout: LayoutOptions,
     seed: Seed = None,
     as_json: AsJson = False,
 ) -> None:
@@ -73,13 +83,15 @@ def search(
 
       sottovoce search "divorce lawyer" --collection my-articles --engine dense -e 12.5
 
-      sottovoce search "debt advice" --engine http:searxng.toml -n 5 --release remembered
+      sottovoce search "debt advice" --engine http:searxng.toml -n 5
     """
     if query == "-":
         query = sys.stdin.readline()
     if not query.strip():
         raise UsageError("give something to search for, or - to read it from standard input")
-    private_search = _prepare(how, _obfuscator(how, mechanism, resources, texts, seed))
+    obfuscator = _obfuscator(how, mechanism, resources, texts, seed)
+    layout.check(obfuscator.mechanism)
+    private_search = _prepare(how, obfuscator, layout)
     with progress_bar("asking, one query after the other") as progress:
         result = private_search.search(query, how.top, on_step=_shown_while_sending(progress))
     if as_json:
@@ -107,12 +119,12 @@ def _obfuscator(
     )
 
 
-def _prepare(how: SearchOptions, obfuscator: Obfuscator) -> PrivateSearch:
-    """Everything else that a search needs, loaded."""
+def _prepare(how: SearchOptions, obfuscator: Obfuscator, layout: LayoutOptions) -> PrivateSearch:
+    """Everything else that a search needs, loaded; the engine decides how words are laid out."""
     from sottovoce.engines import choose_engine
     from sottovoce.engines.base import LocalEngine
     from sottovoce.ledger import Ledger
-    from sottovoce.search import PrivateSearch, load_reranker
+    from sottovoce.search import PrivateSearch, laid_out_for, load_reranker
     from sottovoce.search.reranking import EncoderReranker
 
     documents: list[Document] = []
@@ -121,15 +133,21 @@ def _prepare(how: SearchOptions, obfuscator: Obfuscator) -> PrivateSearch:
     if documents and isinstance(reranker, EncoderReranker) and isinstance(engine, LocalEngine):
         with progress_bar("reading the collection") as progress:
             reranker.prepare([engine.text(document.doc_id) for document in documents], progress)
+    pipeline = laid_out_for(
+        engine,
+        obfuscator.pipeline,
+        obfuscator.mechanism,
+        shuffle=layout.shuffle,
+        pad_to=layout.pad,
+    )
     return PrivateSearch(
-        obfuscator,
+        replace(obfuscator, pipeline=pipeline),
         engine=engine,
         reranker=reranker,
         ledger=Ledger.open() if how.ledger else None,
-        remember=how.release == "remembered",
+        fresh=how.fresh,
         pooling=how.pooling,
         depth=how.depth or defaults.usual_depth(how.collection, remote=engine.remote),
-        original=how.original,
     )
 
 
@@ -158,7 +176,7 @@ def show(result: SearchResult, search: PrivateSearch, console: Console | None = 
 
     console = console or new_console()
     console.print(f"\n[bold]Stayed here[/bold]  {escape(result.query)}")
-    again = " once more, as before" if result.recalled else ""
+    again = ", of words that were sent before," if result.recalled else ""
     where = "" if search.engine.remote else ", which plays the stranger on this machine"
     console.print(
         f"\n[bold]Sent[/bold]  {len(result.sent)} queries{again} to {result.engine}{where}:"

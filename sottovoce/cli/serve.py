@@ -12,13 +12,14 @@ from typing import Annotated
 
 import typer
 
-from sottovoce.cli.options import EngineOptions, Space, grouped
+from sottovoce.cli.options import EngineOptions, LayoutOptions, Space, grouped
 from sottovoce.errors import UsageError, need
 
 
 @grouped
 def serve(
     searched: EngineOptions,
+    layout: LayoutOptions,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Where to listen; 0 for any free port.")
     ] = 8765,
@@ -73,6 +74,8 @@ def serve(
             depth=searched.depth,
             space=space,
             log=log,
+            shuffle=layout.shuffle,
+            pad_to=layout.pad,
             token=secrets.token_urlsafe(24) if token is None else _checked_token(token),
         )
         service = Service(settings)

@@ -41,6 +41,8 @@ class SearchEngine(Protocol):
         Seconds to leave between two queries.
     most_queries
         How many queries one search may send; None for any number.
+
+    It may also say ``uses_order``; see :func:`uses_order`.
     """
 
     name: str
@@ -69,6 +71,14 @@ class RankingEngine(Protocol):
     def ranks(self, queries: Sequence[str], doc_ids: Sequence[str], depth: int) -> IntArray:
         """The rank (from 1) of each document for each query; 0 where it is not in the best."""
         ...
+
+
+def uses_order(engine: SearchEngine) -> bool:
+    """Whether the order of a query's words, or punctuation, may change the engine's answer.
+
+    An engine says so by an attribute ``uses_order``; one that does not say is taken to use it.
+    """
+    return bool(getattr(engine, "uses_order", True))
 
 
 def ranks_of(

@@ -32,6 +32,8 @@ class Lexical(DocumentEngine, ABC):
     their own.
     """
 
+    uses_order = False
+
     def __init__(self, documents: Iterable[Document]) -> None:
         super().__init__(documents)
         self._terms: dict[str, int] = {}

@@ -44,6 +44,8 @@ class OpenSearch:
     Credentials come from the environment: SOTTOVOCE_OPENSEARCH_USER and _PASSWORD, or _API_KEY.
     """
 
+    uses_order = False  # Any of the words, each by itself.
+
     def __init__(
         self,
         url: str,

@@ -52,6 +52,8 @@ class Postgres:
         The text search configuration, as in ``to_tsvector('english', …)``.
     """
 
+    uses_order = False  # Any of the words, each by itself.
+
     def __init__(
         self,
         dsn: str,

@@ -12,7 +12,6 @@ from sottovoce.ledger.entries import (
     Record,
     Spent,
     in_words,
-    request_key,
     unit,
 )
 from sottovoce.ledger.ledger import Ledger
@@ -30,6 +29,5 @@ __all__ = [
     "Record",
     "Spent",
     "in_words",
-    "request_key",
     "unit",
 ]

@@ -11,15 +11,16 @@ import hashlib
 import hmac
 import json
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from sottovoce.ledger.entries import Budget, DamagedLedgerError, Entry, Record, Spent
 from sottovoce.text.comparing import folded_text
 
-VERSION = 1
+VERSION = 2
 APPLICATION = int.from_bytes(b"sotv")
 
 # REPLACE deletes rows without asking a DELETE trigger: a record's number must be the next one.
@@ -28,10 +29,10 @@ GUARDS = {
     "WHEN NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM records)",
     "records_unchanged": "BEFORE UPDATE ON records",
     "records_kept": "BEFORE DELETE ON records",
-    "remembered_appended": "BEFORE INSERT ON remembered "
-    "WHEN EXISTS (SELECT 1 FROM remembered WHERE request = NEW.request)",
-    "remembered_unchanged": "BEFORE UPDATE ON remembered",
-    "remembered_kept": "BEFORE DELETE ON remembered",
+    "words_appended": "BEFORE INSERT ON words "
+    "WHEN EXISTS (SELECT 1 FROM words WHERE word = NEW.word)",
+    "words_unchanged": "BEFORE UPDATE ON words",
+    "words_kept": "BEFORE DELETE ON words",
 }
 
 CREATE_GUARDS = [
@@ -70,10 +71,9 @@ CREATE TABLE records (
 );
 CREATE INDEX records_by_promise ON records (promise);
 CREATE INDEX records_by_text ON records (text, promise);
-CREATE TABLE remembered (
-    request TEXT PRIMARY KEY,
+CREATE TABLE words (
+    word TEXT PRIMARY KEY,
     record INTEGER NOT NULL,
-    variants TEXT NOT NULL,
     seal TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE state (
@@ -110,16 +110,9 @@ class Key:
         """What stands for a text in the ledger."""
         return self.seal("text", folded_text(text))
 
-    def of_request(self, text: str, request: str) -> str:
-        """What stands for a text and all that decides how it is obfuscated."""
-        return self.seal("request", folded_text(text), request)
-
-
-class Remembered(NamedTuple):
-    """Variants that went out before, and the record that counted them."""
-
-    record: Record
-    variants: tuple[str, ...]
+    def for_memory(self) -> bytes:
+        """A key by which words are drawn; the secret itself cannot be computed from it."""
+        return hmac.digest(self._secret, b"memory", "sha256")
 
 
 @dataclass(frozen=True)
@@ -151,6 +144,11 @@ class Book:
             "INSERT INTO state VALUES (1, ?, ?, ?, ?, ?)", (*state, key.seal("state", *state))
         )
 
+    @property
+    def memory_key(self) -> bytes:
+        """The key by which words are drawn that are to be remembered."""
+        return self._key.for_memory()
+
     # Budgets
 
     @property
@@ -179,7 +177,7 @@ class Book:
             f"CASE notion WHEN 'metric' THEN space_sha256 END, {column}, sent, lines, free, clear "
             "FROM records JOIN (SELECT min(number) AS first, max(number) AS last, "
             "sum(releases) AS sent, count(*) AS lines, sum(spent IS NULL) AS free, "
-            "sum(CASE WHEN repeats IS NULL THEN in_clear ELSE 0 END) AS clear "
+            "sum(in_clear) AS clear "
             f"FROM records {where} GROUP BY promise) ON number = last ORDER BY first",
             values,
         )
@@ -196,13 +194,15 @@ class Book:
         )
         return [Record(*row) for row in rows]
 
-    def remembered(self, text: str, request: str) -> Remembered | None:
-        """The variants that were released for this text and request."""
-        row = self._connection.execute(
-            "SELECT request, record, variants, seal FROM remembered WHERE request = ?",
-            (self._key.of_request(text, request),),
-        ).fetchone()
-        return None if row is None else self._opened(*row)
+    def released_words(self, words: Iterable[str]) -> dict[str, int]:
+        """Which of these words (keyed hashes) were released before, and by which record."""
+        rows = (
+            self._connection.execute(
+                "SELECT word, record, seal FROM words WHERE word = ?", (word,)
+            ).fetchone()
+            for word in words
+        )
+        return dict(self._opened(*row) for row in rows if row is not None)
 
     def check(self) -> int:
         """Check every record; answers how many there are, or raises what is wrong."""
@@ -214,14 +214,14 @@ class Book:
             if record.number != count or record.link != self._link(record, link):
                 raise self._damaged(f"record {count} was changed or removed")
             link = record.link
-        for row in self._connection.execute("SELECT * FROM remembered"):
+        for row in self._connection.execute("SELECT word, record, seal FROM words"):
             self._opened(*row)
         return count
 
     # Writing
 
-    def append(self, entry: Entry) -> Record:
-        """Write down a release."""
+    def append(self, entry: Entry, *, repeats: int | None = None) -> Record:
+        """Write down a release; one that ``repeats`` a record costs nothing."""
         return self._append(
             Record(
                 number=0,
@@ -235,13 +235,13 @@ class Book:
                 notion=entry.guarantee.notion,
                 metric=entry.guarantee.metric,
                 epsilon=_real(entry.guarantee.epsilon),
-                releases=entry.releases,
+                releases=entry.releases if repeats is None else 0,
                 protected=entry.protected,
                 in_clear=entry.in_clear,
                 unknown=entry.unknown,
-                spent=_real(entry.spent),
+                spent=_real(entry.spent) if repeats is None else 0.0,
                 destination=entry.destination,
-                repeats=None,
+                repeats=repeats,
                 promise=str(entry.promise),
                 text_total=None,
                 total=None,
@@ -249,29 +249,20 @@ class Book:
             )
         )
 
-    def append_again(self, earlier: Record, destination: str) -> Record:
-        """Write down that the variants of an earlier record go out once more, at no cost."""
-        return self._append(
-            replace(earlier, releases=0, spent=0.0, destination=destination, repeats=earlier.number)
-        )
-
-    def remember(self, entry: Entry, request: str, record: Record) -> None:
-        """Keep the variants, in clear, for the same request: they are about to be released."""
-        row = (
-            self._key.of_request(entry.text, request),
-            record.number,
-            json.dumps(entry.variants),
-        )
-        self._connection.execute(
-            "INSERT INTO remembered VALUES (?, ?, ?, ?)", (*row, self._key.seal("remembered", *row))
+    def remember(self, words: Iterable[str], record: Record) -> None:
+        """Note that these words (keyed hashes) are about to be released for the first time."""
+        rows = [(word, record.number) for word in words]
+        self._connection.executemany(
+            "INSERT INTO words VALUES (?, ?, ?)",
+            [(*row, self._key.seal("word", *row)) for row in rows],
         )
 
     def forget(self) -> None:
-        """Remove every record and all remembered variants; the budgets stay."""
+        """Remove every record and all remembered words; the budgets stay."""
         for statement in DROP_GUARDS:
             self._connection.execute(statement)
         self._connection.execute("DELETE FROM records")
-        self._connection.execute("DELETE FROM remembered")
+        self._connection.execute("DELETE FROM words")
         for statement in CREATE_GUARDS:
             self._connection.execute(statement)
         self._write_state(replace(self._state, records=0, head=""))
@@ -319,13 +310,13 @@ class Book:
         self._write_state(replace(self._state, records=record.number, head=record.link))
         return record
 
-    def _opened(self, request: str, number: int, variants: str, seal: str) -> Remembered:
-        if seal != self._key.seal("remembered", request, number, variants):
-            raise self._damaged("remembered variants were changed")
-        record = self._last("WHERE number = ?", number)
-        if record is None:
+    def _opened(self, word: str, number: int, seal: str) -> tuple[str, int]:
+        """A remembered word whose seal is right, and whose record is still there."""
+        if seal != self._key.seal("word", word, number):
+            raise self._damaged("a remembered word was changed")
+        if self._last("WHERE number = ?", number) is None:
             raise self._damaged(f"record {number} was removed")
-        return Remembered(record, tuple(json.loads(variants)))
+        return word, number
 
     def _read_state(self) -> _State:
         row = self._connection.execute(

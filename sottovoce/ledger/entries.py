@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -48,7 +46,7 @@ def unit(notion: Notion, metric: str | None) -> str:
 class Entry:
     """A release about to happen.
 
-    Of ``text`` a keyed hash is written down, ``variants`` only if they are to be remembered.
+    Of ``text`` a keyed hash is written down, of ``variants`` how many they are.
 
     mechanism, release, space, space_sha256
         How the variants were drawn: the mechanism's spec, the strategy, the space if there is one.
@@ -56,10 +54,13 @@ class Entry:
         What one release promises, and how many there are: n for ``independent``, 1 for ``once``,
         0 if no word needed protection.
     protected, in_clear, unknown
-        How many words the guarantee covers, how many stay as they are, and how many the space
-        lacks (replaced by uniform draws, or left out).
+        How many words the mechanism replaced, how many stay as they are, and how many the space
+        lacks: uniform words stood in for them, so that they are among the protected, or they were
+        left out.
     destination
         Who gets the variants: the name of an engine.
+    words
+        Keyed hashes of the words, each once, if their draws are remembered.
     """
 
     text: str
@@ -74,6 +75,7 @@ class Entry:
     protected: int = 0
     in_clear: int = 0
     unknown: int = 0
+    words: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         counts = (self.releases, self.protected, self.in_clear, self.unknown)
@@ -101,9 +103,10 @@ class Entry:
             destination=destination,
             space=space,
             space_sha256=sha256,
-            protected=counts.known,
+            protected=counts.protected,
             in_clear=counts.kept,
             unknown=counts.uniform + counts.dropped,
+            words=result.word_hashes,
         )
 
     @property
@@ -123,35 +126,12 @@ class Entry:
         return f"Entry({self.mechanism}, {len(self.variants)} variants, spent={self.spent})"
 
 
-def request_key(obfuscator: Obfuscator) -> str:
-    """A key of all that, besides the text, decides whether remembered variants may be sent again.
-
-    Mechanism and what it works on (space and output vocabulary, or pool), number of variants,
-    release and pipeline. It may hold words of the keep list: the ledger stores its keyed hash only.
-    """
-    mechanism, pipeline = obfuscator.mechanism, obfuscator.pipeline
-    space, pool = getattr(mechanism, "space", None), getattr(mechanism, "pool", None)
-    parts = {
-        "mechanism": mechanism.spec,
-        "space": None if space is None else space.sha256,
-        "output": None if space is None else hashlib.sha256(space.output.ids.tobytes()).hexdigest(),
-        "n": obfuscator.n,
-        "release": obfuscator.release,
-        "pipeline": {**asdict(pipeline), "keep": sorted(pipeline.keep)},
-    }
-    if pool is not None:
-        parts["pool"] = pool.sha256
-    if not set(mechanism.resources()) <= {"space", "pool"}:
-        parts["made_with"] = mechanism.made_with
-    return json.dumps(parts, sort_keys=True)
-
-
 @dataclass(frozen=True)
 class Record:
     """One line of the ledger, never changed. ``text`` is a keyed hash; totals include the line.
 
-    ``spent`` and totals are nats per unit of the metric; None: nothing bounds them. ``repeats`` is
-    the number of the record whose variants were sent again, at no further cost.
+    ``spent`` and totals are nats per unit of the metric; None: nothing bounds them. Where all words
+    had been released before by the same draws, ``repeats`` is the record of the last of them.
     """
 
     number: int
@@ -204,20 +184,18 @@ class Budget:
 
 @dataclass(frozen=True, repr=False)
 class Receipt:
-    """A release that has been counted. ``variants`` are what may be sent now, and nothing else.
+    """A release that has been counted, and may be sent now.
 
-    For a remembered release these are the earlier ones. ``left_for_text`` and ``left_in_total``
-    are None where there is no budget.
+    ``left_for_text`` and ``left_in_total`` are None where there is no budget.
     """
 
     record: Record
-    variants: tuple[str, ...]
     left_for_text: float | None
     left_in_total: float | None
 
     @property
     def recalled(self) -> bool:
-        """Whether these variants had been released before."""
+        """Whether all its words had been released before, by the same draws."""
         return self.record.repeats is not None
 
     def __repr__(self) -> str:
@@ -326,7 +304,7 @@ class DamagedLedgerError(LedgerError):
 
 
 class BudgetError(SottovoceError):
-    """The release would cost more than is left.
+    """The release would cost more than is left, or more than any budget covers.
 
     ``cost`` is None where nothing bounds it; then ``spent`` and ``left`` are None too.
     """

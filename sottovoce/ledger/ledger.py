@@ -54,34 +54,33 @@ class Ledger:
 
     # Before something is sent
 
-    def charge(self, entry: Entry, *, remember: str | None = None) -> Receipt:
+    def memory_key(self) -> bytes:
+        """The key by which words are drawn that are to be remembered: for ``Obfuscator`` alone.
+
+        Whoever has it can undo what was released by it.
+        """
+        with self._book() as book:
+            return book.memory_key
+
+    def charge(self, entry: Entry) -> Receipt:
         """Count a release before it happens; raise ``BudgetError`` if it costs too much.
 
-        Send the receipt's variants. With ``remember`` (see :func:`request_key`) they are kept in
-        the same step; if another process has just kept some for the same text, the receipt has
-        those, and this release costs nothing.
+        While there is a budget, that is also raised if a word would go out in clear: no number of
+        nats covers it.
+
+        Words that were drawn to be remembered are noted in the same step. If all of them were
+        noted before, these draws have been released already, and cost nothing; one new word among
+        them costs what all would.
         """
         with self._book(write=True) as book:
-            if remember is not None and (earlier := book.remembered(entry.text, remember)):
-                again = book.append_again(earlier.record, entry.destination)
-                return _receipt(again, earlier.variants, book.budget)
+            _refuse_in_clear(entry, book.budget)
+            earlier = book.released_words(entry.words)
+            if entry.words and len(earlier) == len(entry.words):
+                return _receipt(book.append(entry, repeats=max(earlier.values())), book.budget)
             _refuse_overspending(entry, book)
             record = book.append(entry)
-            if remember is not None:
-                book.remember(entry, remember, record)
-            return _receipt(record, entry.variants, book.budget)
-
-    def recall(self, text: str, remember: str, *, destination: str) -> Receipt | None:
-        """Count that remembered variants are sent again, which costs nothing; None: there are none.
-
-        ``remember`` is what they were charged with.
-        """
-        with self._book(write=True) as book:
-            earlier = book.remembered(text, remember)
-            if earlier is None:
-                return None
-            again = book.append_again(earlier.record, destination)
-            return _receipt(again, earlier.variants, book.budget)
+            book.remember((word for word in entry.words if word not in earlier), record)
+            return _receipt(record, book.budget)
 
     # Looking
 
@@ -123,7 +122,10 @@ class Ledger:
             book.set_budget(budget)
 
     def reset(self) -> None:
-        """Forget what was spent and remembered. What was released stays released; budgets stay."""
+        """Forget what was spent, and on which words. What was released stays released.
+
+        Budgets and key stay: words get the same draws as before, and are charged for again.
+        """
         with self._book(write=True) as book:
             book.forget()
 
@@ -138,12 +140,23 @@ class Ledger:
             yield Book(connection, key, self.folder)
 
 
-def _receipt(record: Record, variants: tuple[str, ...], budget: Budget) -> Receipt:
+def _receipt(record: Record, budget: Budget) -> Receipt:
     return Receipt(
         record,
-        variants,
         left_for_text=left(budget.per_text, record.text_total),
         left_in_total=left(budget.total, record.total),
+    )
+
+
+def _refuse_in_clear(entry: Entry, budget: Budget) -> None:
+    if not entry.in_clear or budget == Budget():
+        return
+    words = "1 word" if entry.in_clear == 1 else f"{entry.in_clear} words"
+    raise BudgetError(
+        f"there is a budget, and {words} would go out in clear, which no budget covers: leave out "
+        "--keep and --unknown keep, protect every word with --protect all (and a mechanism that "
+        "keeps none, see 'sottovoce mechanisms'), or remove the budget with 'sottovoce ledger "
+        "budget --none'"
     )
 
 

@@ -15,7 +15,7 @@ from numpy.random import Generator
 from sottovoce.errors import UsageError
 from sottovoce.guarantees import Guarantee
 from sottovoce.pools import Pool
-from sottovoce.randomness import Draws, Randomness, Streams
+from sottovoce.randomness import Draws, Streams
 from sottovoce.spaces.distances import Distances
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import Counts
@@ -144,13 +144,6 @@ class Mechanism(ABC):
     def facts(self) -> dict[str, float]:
         """Numbers about the promise that depend on the space; they may take a moment."""
         return {}
-
-    def obfuscate(self, text: str, n: int = 1, *, rng: Randomness = None) -> list[str]:
-        """Up to ``n`` obfuscations of a text; word mechanisms always give ``n``, drawn afresh."""
-        from sottovoce.obfuscation import Obfuscator
-
-        (result,) = Obfuscator(self, n=n, rng=rng).obfuscate([text])
-        return list(result.variants)
 
     def __repr__(self) -> str:
         return f"mechanism({self.spec!r})"
@@ -339,6 +332,10 @@ class PoolMechanism(Mechanism):
 
         n fresh draws for each text or, if ``once``, n different strings read off one draw.
         """
+
+    def on_words(self, space: WordSpace) -> WordMechanism | None:
+        """The mechanism that moves words by the same noise, if there is one: attacks use it."""
+        return None
 
 
 def require(condition: bool | np.bool_, message: str) -> None:

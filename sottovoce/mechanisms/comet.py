@@ -16,10 +16,16 @@ from sottovoce.arrays import row_norms
 from sottovoce.errors import SottovoceError
 from sottovoce.guarantees import MANY_RELEASES, Guarantee
 from sottovoce.mechanisms.base import ROWS_AT_A_TIME, PoolMechanism, parameter, require
-from sottovoce.mechanisms.mahalanobis import PER_EUCLIDEAN_DISTANCE, MahalanobisNoise
+from sottovoce.mechanisms.cmp import CMP
+from sottovoce.mechanisms.mahalanobis import (
+    PER_EUCLIDEAN_DISTANCE,
+    Mahalanobis,
+    MahalanobisNoise,
+)
 from sottovoce.mechanisms.noise import NoiseLaw, SphericalNoise
 from sottovoce.mechanisms.registry import register
 from sottovoce.randomness import Draws, Streams
+from sottovoce.spaces.space import WordSpace
 from sottovoce.types import Float32Array, Float64Array, IntArray
 
 PAPER = (
@@ -201,6 +207,10 @@ class CometCMP(Comet):
         """That of ``cmp`` with the true budget."""
         return SphericalNoise(self.pool.dimension, self.budget)
 
+    def on_words(self, space: WordSpace) -> CMP:
+        """``cmp`` with the true budget."""
+        return CMP(space, self.budget)
+
     @property
     def metric_space(self) -> tuple[str, str]:
         """The encoder; the pool does not decide distances."""
@@ -246,6 +256,11 @@ class CometMahalanobis(Comet):
         renormalized = self.compat != "none"
         return MahalanobisNoise(self.pool.covariance, self.budget, self.lambda_, renormalized)
 
+    def on_words(self, space: WordSpace) -> Mahalanobis:
+        """``mahalanobis`` with the true budget."""
+        compat: Literal["none", "pypantera"] = "none" if self.compat == "none" else "pypantera"
+        return Mahalanobis(space, self.budget, self.lambda_, compat)
+
     @property
     def metric_space(self) -> tuple[str, str]:
         """The pool with its encoder: both decide the shape."""
@@ -276,8 +291,8 @@ class CometMahalanobis(Comet):
 
 
 def _draws(streams: Streams, texts: Sequence[int], variants: int) -> Draws:
-    """A row for each variant of each text, each from a generator of its own if seeded."""
-    if not streams.reproducible:
+    """A row for each variant of each text, from a generator of its own unless one is shared."""
+    if streams.shared:
         return Draws([(streams.generator(0, 0, Streams.WORDS, 0), len(texts) * variants)])
     return Draws(
         [

@@ -88,7 +88,15 @@ class Vickrey(NoiseMechanism):
     @property
     def guarantee(self) -> Guarantee:
         """The promise of the noise: the choice is post-processing."""
-        return self.noise_guarantee.with_caveats(NO_MORE_PRIVATE)
+        return self.noise_guarantee.with_caveats(NO_MORE_PRIVATE, self._same_as_plain)
+
+    @property
+    def _same_as_plain(self) -> str:
+        plain = self.name.removeprefix("vickrey-")
+        return (
+            f"release 'once' with {self.candidates} or more variants is that of {plain}: the words "
+            "nearest to the noisy point are all released, whichever of them wins"
+        )
 
     @property
     def candidates(self) -> int:
@@ -110,7 +118,10 @@ class Vickrey(NoiseMechanism):
         return ids[np.arange(len(ids)), self._winner(distances, draws)]
 
     def settle_many(self, points: Float32Array, k: int, draws: Draws) -> IntArray:
-        """The winner first, then the nearest others; with k = 1 the mechanism itself."""
+        """The winner first, then the nearest others; with k = 1 the mechanism itself.
+
+        With k of at least ``candidates`` these are the k nearest words, as without the choice.
+        """
         ids, distances = self.near(points, max(k, self.candidates))
         winner = self._winner(distances[:, : self.candidates], draws)
         place = np.arange(ids.shape[1])[None, :]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
 
-from sottovoce.choices import RELEASES, Release, SearchRelease
+from sottovoce.choices import RELEASES, Release
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.guarantees import MANY_RELEASES, WORD_BY_WORD
+from sottovoce.guarantees import MANY_RELEASES, WORD_BY_WORD, Guarantee
 from sottovoce.mechanisms.base import (
     Mechanism,
     PoolMechanism,
@@ -19,10 +20,12 @@ from sottovoce.mechanisms.base import (
     WordMechanism,
     require,
 )
+from sottovoce.obfuscation.memory import KeyedStreams, Memory
 from sottovoce.obfuscation.result import Obfuscation
 from sottovoce.obfuscation.words import WordRelease
-from sottovoce.randomness import Randomness, Streams
+from sottovoce.randomness import Randomness, Streams, is_seeded
 from sottovoce.text import Counts, PreparedText, TextPipeline, folded_text
+from sottovoce.text.prepared import SHUFFLED
 from sottovoce.types import IntArray
 from sottovoce.workers import ordered_map
 
@@ -36,6 +39,13 @@ ALL_PROTECTED = (
     "its words were protected"
 )
 SEEDED = "drawn from a seed, so reproducible by anybody who has it: for experiments only"
+REMEMBERED_WORDS = (
+    "the same word always gets the same substitutes: which places of a text, and which texts, hold "
+    "equal words shows, and no number of nats covers it"
+)
+REMEMBERED_TEXTS = "the same text always gets the same variants: that it came again shows"
+WHO_HAS_THE_KEY = "whoever has the key by which words are remembered can undo what was released"
+DISTINCT_WORDS = "distinct word (equal words show)"
 
 Batch: TypeAlias = tuple[list[str], int]
 """Some texts, and the number of the first."""
@@ -53,6 +63,9 @@ class Obfuscator:
     rng
         None for secure randomness; a seed for experiments, giving the same result for any batch
         size and number of workers. Text number i, counted from ``first``, has its own generators.
+    memory_key
+        None, or a secret, such as the ledger's: each word then always gets the same draw, so that
+        saying it again tells nothing more of it. See :mod:`sottovoce.obfuscation.memory`.
     """
 
     mechanism: Mechanism
@@ -62,6 +75,7 @@ class Obfuscator:
     rng: Randomness = None
     batch_size: int = TEXTS_AT_A_TIME
     workers: int = 1
+    memory_key: bytes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         require(self.n >= 1, f"ask for at least one variant, not {self.n}")
@@ -71,8 +85,17 @@ class Obfuscator:
             self.release in RELEASES,
             f"unknown release strategy '{self.release}': use one of {', '.join(RELEASES)}",
         )
+        require(
+            self.memory_key is None or not is_seeded(self.rng),
+            "words drawn from a seed are not remembered: give a seed or a memory_key",
+        )
         if self.pipeline is None:
             object.__setattr__(self, "pipeline", TextPipeline(protect=self.mechanism.protects))
+        require(
+            self.mechanism.by_word or (self.pipeline.order, self.pipeline.pad_to) == ("kept", 0),
+            f"{self.mechanism.name} replaces whole texts: their words are neither shuffled nor "
+            "padded",
+        )
         if self.release == "once":
             self.mechanism.check_once(self.n)
 
@@ -109,6 +132,8 @@ class Obfuscator:
     ) -> list[Obfuscation]:
         """Obfuscate texts number ``first`` and following together."""
         try:
+            if self.memory_key is not None:
+                return [self._from_memory(text, self._memory) for text in texts]
             if isinstance(self.mechanism, WordMechanism):
                 return self._word_by_word(self.mechanism, texts, first, streams)
             if isinstance(self.mechanism, PoolMechanism):
@@ -133,15 +158,45 @@ class Obfuscator:
         prepared_texts = [self._prepared(text, mechanism) for text in texts]
         once = self.release == "once"
         release = WordRelease(mechanism, self.n, once, prepared_texts, first, streams)
+        drawn = zip(prepared_texts, release.substitutes(), strict=True)
         return [
-            self._filled(mechanism, prepared, substitutes, streams)
-            for prepared, substitutes in zip(prepared_texts, release.substitutes(), strict=True)
+            self._filled(mechanism, prepared, substitutes, streams, number)
+            for number, (prepared, substitutes) in enumerate(drawn, first)
         ]
+
+    @cached_property
+    def _memory(self) -> Memory:
+        return Memory(self.memory_key or b"", self.mechanism, self.n, self.release)
+
+    def _from_memory(self, text: str, memory: Memory) -> Obfuscation:
+        """A text by draws that its words decide; one that is replaced as a whole decides itself.
+
+        Such a text is obfuscated in the form in which texts are compared: equal noise must not
+        move two different vectors.
+        """
+        mechanism = self.mechanism
+        if isinstance(mechanism, WordMechanism):
+            prepared = self._prepared(text, mechanism)
+            names = memory.names(prepared, mechanism)
+            streams = memory.streams(names)
+            substitutes = memory.substitutes(prepared, names, mechanism, streams)
+            result = self._filled(mechanism, prepared, substitutes, streams, 0)
+        else:
+            folded = folded_text(text)
+            names = [("text", folded)]
+            streams = memory.streams(names)
+            if isinstance(mechanism, PoolMechanism):
+                (result,) = self._from_pool(mechanism, [folded], 0, streams)
+            else:
+                assert isinstance(mechanism, TextMechanism)  # noqa: S101 - there are three kinds
+                result = self._as_a_whole(mechanism, folded, 0, streams)
+            result = replace(result, text=text)
+        return replace(result, word_hashes=memory.hashes(names))
 
     def _prepared(self, text: str, mechanism: WordMechanism) -> PreparedText:
         """The text with its slots. If none of its words would be protected, all of them are."""
         prepared = self.pipeline.prepare(text, mechanism.space)
-        if len(prepared) or not prepared.counts.kept_unprotected:
+        if prepared.counts.protected or not prepared.counts.kept_unprotected:
             return prepared
         everything = replace(self.pipeline, protect="all")
         return replace(everything.prepare(text, mechanism.space), remark=ALL_PROTECTED)
@@ -152,15 +207,26 @@ class Obfuscator:
         prepared: PreparedText,
         substitutes: IntArray,
         streams: Streams,
+        number: int,
     ) -> Obfuscation:
+        """The result for text ``number`` with these substitutes, (n, slots)."""
         words = mechanism.space.words(substitutes.ravel())
         width = len(prepared)
         rows = [words[v * width : (v + 1) * width] for v in range(self.n)]
         returned = substitutes[:, ~prepared.uniform] == prepared.ids
         says_layout = WORD_BY_WORD in mechanism.guarantee.caveats
+        orders = None
+        if prepared.order == "shuffled":
+            size = width + len(prepared.in_clear)
+            orders = np.concatenate(
+                [
+                    streams.draws(number, variant, Streams.ORDER, 1).orders(size)
+                    for variant in range(self.n)
+                ]
+            )
         return self._result(
             prepared.text,
-            tuple(prepared.render_many(rows)),
+            tuple(prepared.render_many(rows, orders)),
             streams,
             caveats=prepared.caveats(layout_is_said=says_layout),
             unchanged=float(returned.mean()) if returned.size else None,
@@ -220,14 +286,19 @@ class Obfuscator:
         unknown: tuple[str, ...] = (),
         kept: tuple[str, ...] = (),
     ) -> Obfuscation:
-        guarantee = self.mechanism.guarantee.with_caveats(*caveats)
+        guarantee = self.mechanism.guarantee
+        if SHUFFLED in caveats:
+            guarantee = guarantee.without_caveat(WORD_BY_WORD)
+        guarantee = guarantee.with_caveats(*caveats)
         if self.release == "once" and self.n > 1:
             by_word = isinstance(self.mechanism, WordMechanism)
             guarantee = guarantee.without_caveat(MANY_RELEASES)
             guarantee = guarantee.with_caveats(ONE_POINT if by_word else ONE_POINT_OF_TEXT)
         if streams.reproducible:
             guarantee = guarantee.with_caveats(SEEDED)
-        spent = guarantee.loss(1.0, self.releases if counts.known else 0)
+        if isinstance(streams, KeyedStreams):
+            guarantee = remembered_guarantee(guarantee)
+        spent = guarantee.loss(1.0, self.releases if counts.protected else 0)
         return Obfuscation(
             text=text,
             variants=variants,
@@ -241,18 +312,28 @@ class Obfuscator:
             kept=kept,
             seeded=streams.reproducible,
             made_with=self.mechanism.made_with,
+            order=self.pipeline.order,
             counts=counts,
         )
 
 
-def release_for(mechanism: Mechanism, wish: SearchRelease | None) -> Release:
-    """The strategy that a wish stands for.
+def obfuscate(text: str, mechanism: Mechanism, n: int = 1, *, rng: Randomness = None) -> list[str]:
+    """Up to ``n`` obfuscations of a text; word mechanisms always give ``n``, drawn afresh."""
+    (result,) = Obfuscator(mechanism, n=n, rng=rng).obfuscate([text])
+    return list(result.variants)
 
-    No wish, and variants that are to be remembered, mean ``once`` where the mechanism can.
-    """
-    if wish is None or wish == "remembered":
-        return "once" if mechanism.supports_once else "independent"
-    return wish
+
+def release_for(mechanism: Mechanism, wish: Release | None) -> Release:
+    """The strategy that a wish stands for: without one, ``once`` where the mechanism can."""
+    return wish or ("once" if mechanism.supports_once else "independent")
+
+
+def remembered_guarantee(guarantee: Guarantee) -> Guarantee:
+    """What is left of a promise if draws are remembered."""
+    if guarantee.scope == "text":
+        return guarantee.with_caveats(REMEMBERED_TEXTS, WHO_HAS_THE_KEY)
+    scoped = replace(guarantee, scope=DISTINCT_WORDS)
+    return scoped.with_caveats(REMEMBERED_WORDS, WHO_HAS_THE_KEY)
 
 
 def _obfuscate_batch(state: tuple[Obfuscator, Streams], batch: Batch) -> list[Obfuscation]:

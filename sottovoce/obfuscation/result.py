@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sottovoce.choices import Release
+from sottovoce.choices import Order, Release
 from sottovoce.guarantees import Guarantee
 from sottovoce.text import Counts
 
@@ -31,8 +31,12 @@ class Obfuscation:
     seeded: bool
     made_with: str | None = None
     """A hash of the word space and output vocabulary, or of the pool."""
+    order: Order = "kept"
+    """Whether the words of each variant stand in a random order of its own."""
     counts: Counts = Counts()  # noqa: RUF009 - immutable
     """What became of the words. A text that is replaced as a whole counts as one known word."""
+    word_hashes: tuple[str, ...] = ()
+    """Where draws are remembered, keyed hashes of the words: what the ledger knows them by."""
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON line of ``sottovoce obfuscate``."""
@@ -49,6 +53,7 @@ class Obfuscation:
             "kept": list(self.kept),
             "seeded": self.seeded,
             "made_with": self.made_with,
+            "order": self.order,
         }
 
     def __repr__(self) -> str:

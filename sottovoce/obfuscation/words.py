@@ -20,6 +20,10 @@ Unit: TypeAlias = tuple[int, int, int, int]
 class WordRelease:
     """All words of a batch of texts, laid end to end so that the mechanism sees large arrays.
 
+    A uniform word of the output vocabulary stands in for each word that the space lacks, one for
+    all variants, and goes through the mechanism like any other: its place shows what a known
+    uniform word would give.
+
     The layout is a sequence of units, each at most 256 words of one variant of one text with a
     generator of its own, grouped into calls of bounded size.
     """
@@ -38,25 +42,22 @@ class WordRelease:
 
     def substitutes(self) -> list[IntArray]:
         """The ids of the substitutes, one array (n, slots) for each text."""
-        filled = [np.empty((self.n, len(text)), dtype=np.int64) for text in self.texts]
-        self._draw_uniform(filled)
-        drawn = [np.empty((self.n, len(text.ids)), dtype=np.int64) for text in self.texts]
+        words = [self._words(number, text) for number, text in enumerate(self.texts)]
+        drawn = [np.empty((self.n, len(text)), dtype=np.int64) for text in self.texts]
         for units in self._calls():
-            self._draw_units(drawn, units)
-        for text, all_slots, words in zip(self.texts, filled, drawn, strict=True):
-            all_slots[:, ~text.uniform] = words
-        return filled
+            self._draw_units(words, drawn, units)
+        return drawn
 
-    def _draw_uniform(self, filled: list[IntArray]) -> None:
-        """Fill the slots of unknown words with uniform draws over the output vocabulary."""
+    def _words(self, number: int, text: PreparedText) -> IntArray:
+        """What the mechanism gets for each slot of a text: its word, or one that stands in."""
+        count = int(text.uniform.sum())
+        if not count:
+            return text.slots
         released = self.mechanism.space.output.ids
-        for number, (text, slots) in enumerate(zip(self.texts, filled, strict=True)):
-            count = int(text.uniform.sum())
-            for variant in range(self.n if count else 0):
-                draws = self.streams.draws(
-                    self.first + number, variant, Streams.UNKNOWN_WORDS, count
-                )
-                slots[variant, text.uniform] = released[draws.below(len(released))]
+        draws = self.streams.draws(self.first + number, 0, Streams.UNKNOWN_WORDS, count)
+        words = text.slots.copy()
+        words[text.uniform] = released[draws.below(len(released))]
+        return words
 
     def _calls(self) -> Iterator[list[Unit]]:
         """Units grouped so that a call has a bounded size."""
@@ -65,8 +66,8 @@ class WordRelease:
         rows = 0
         for number, text in enumerate(self.texts):
             for variant in range(1 if self.once else self.n):
-                for start in range(0, len(text.ids), UNIT):
-                    end = min(start + UNIT, len(text.ids))
+                for start in range(0, len(text), UNIT):
+                    end = min(start + UNIT, len(text))
                     if rows + end - start > limit:
                         yield units
                         units, rows = [], 0
@@ -75,9 +76,9 @@ class WordRelease:
         if units:
             yield units
 
-    def _draw_units(self, drawn: list[IntArray], units: list[Unit]) -> None:
-        """Draw the words of some units in one call, and put them where they belong."""
-        ids = np.concatenate([self.texts[number].ids[a:b] for number, _, a, b in units])
+    def _draw_units(self, words: list[IntArray], drawn: list[IntArray], units: list[Unit]) -> None:
+        """Draw substitutes for the words of some units in one call; put them where they belong."""
+        ids = np.concatenate([words[number][a:b] for number, _, a, b in units])
         draws = self._draws(units, Streams.WORDS)
         if self.once:
             assert isinstance(self.mechanism, NoiseMechanism)  # noqa: S101 - it supports_once
@@ -101,6 +102,6 @@ class WordRelease:
             )
             for number, variant, start, end in units
         ]
-        if not self.streams.reproducible:
+        if self.streams.shared:
             return Draws([(generators[0][0], sum(count for _, count in generators))])
         return Draws(generators)

@@ -18,7 +18,7 @@ from sottovoce.types import UNKNOWN
 
 _LETTERS = regex.compile(r"\p{L}+").findall
 DENIED = -2
-"""The id of a denied word while a text is cut; its slot takes a uniform draw, as an unknown one."""
+"""The id of a denied word while a text is cut; like an unknown one, it gets a stand-in."""
 
 
 class Denying:

@@ -13,12 +13,11 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.random import Generator
 
 from sottovoce.errors import UsageError
 from sottovoce.guarantees import Guarantee
-from sottovoce.mechanisms.base import ROWS_AT_A_TIME, WordMechanism
-from sottovoce.randomness import Draws
+from sottovoce.mechanisms.base import WordMechanism
+from sottovoce.obfuscation.memory import KeyedWords
 from sottovoce.text import PreparedText
 from sottovoce.text.comparing import comparable
 from sottovoce.types import IntArray
@@ -66,42 +65,24 @@ def linked(secret: bytes, mechanism: WordMechanism) -> Linked:
 
 
 class Linked:
-    """Draws the substitute of each word once and remembers it."""
+    """Draws the substitute of each word of the space once and keeps it."""
 
     def __init__(self, secret: bytes, mechanism: WordMechanism) -> None:
-        self._mechanism = mechanism
         label = f"{mechanism.spec}\n{mechanism.space.sha256}".encode()
-        self._key = hmac.digest(secret, label, "sha256")
+        self._words = KeyedWords(hmac.digest(secret, label, "sha256"), mechanism)
         self._drawn = np.full(mechanism.space.size, NOT_YET)
 
     def substitutes(self, texts: list[PreparedText]) -> list[IntArray]:
         """The ids of the substitutes, one array (1, slots) for each text."""
-        self._draw(np.unique(np.concatenate([text.ids for text in texts])))
-        filled = []
-        for text in texts:
-            slots = np.empty((1, len(text)), dtype=np.int64)
-            slots[0, ~text.uniform] = self._drawn[text.ids]
-            spans = text.spans[text.uniform].tolist()
-            slots[0, text.uniform] = [self._unknown(text.text[a:b]) for a, b in spans]
-            filled.append(slots)
-        return filled
-
-    def _draw(self, ids: IntArray) -> None:
+        ids = np.unique(np.concatenate([text.ids for text in texts]))
         new = ids[self._drawn[ids] == NOT_YET]
-        for start in range(0, len(new), ROWS_AT_A_TIME):
-            ids = new[start : start + ROWS_AT_A_TIME]
-            units = [(self._generator(word), 1) for word in self._mechanism.space.words(ids)]
-            self._drawn[ids] = self._mechanism.draw(ids, Draws(units))
+        self._drawn[new] = self._words.known(new)[:, 0]
+        return [self._filled(text) for text in texts]
 
-    def _generator(self, word: str) -> Generator:
-        from randomgen import AESCounter
-
-        return Generator(AESCounter(key=int.from_bytes(self._digest("known", word)[:16], "little")))
-
-    def _unknown(self, surface: str) -> int:
-        released = self._mechanism.space.output.ids
-        number = int.from_bytes(self._digest("unknown", comparable(surface)), "little")
-        return int(released[number % len(released)])
-
-    def _digest(self, kind: str, word: str) -> bytes:
-        return hmac.digest(self._key, f"{kind}\n{word}".encode("utf-8", "surrogatepass"), "sha256")
+    def _filled(self, text: PreparedText) -> IntArray:
+        slots = np.empty((1, len(text)), dtype=np.int64)
+        slots[0, ~text.uniform] = self._drawn[text.ids]
+        spans = text.spans[text.uniform].tolist()
+        unknown_words = [comparable(text.text[start:end]) for start, end in spans]
+        slots[0, text.uniform] = self._words.unknown(unknown_words)[:, 0]
+        return slots

@@ -12,7 +12,7 @@ from sottovoce.obfuscation import SEEDED
 from sottovoce.sanitizing.linking import linkable_guarantee
 from sottovoce.sanitizing.sanitizer import DatasetCounts, Sanitizer
 from sottovoce.text import Counts
-from sottovoce.text.prepared import caveats
+from sottovoce.text.prepared import STOOD_IN, caveats
 
 EACH_TIME = (
     "each word is released once for each time it stands in the data: texts of one person, or one "
@@ -39,7 +39,7 @@ class Report:
             promise = promise.with_caveats(*self._caveats(WORD_BY_WORD in promise.caveats))
         if self.counts.denied:
             promise = promise.with_caveats(
-                f"words of the deny-list: {self.counts.denied}, replaced by uniform draws"
+                f"words of the deny-list: {self.counts.denied}, {STOOD_IN}"
             )
         if self.sanitizer.linkable is not None:
             promise = linkable_guarantee(promise)

@@ -48,9 +48,9 @@ class DatasetCounts:
     returned: int = 0
     """Words that the mechanism drew for themselves."""
     uniform: int = 0
-    """Unknown words replaced by a uniform draw; among ``changed``."""
+    """Unknown words for which a uniform word stood in; among ``changed``."""
     denied: int = 0
-    """Words of the deny-list, replaced by a uniform draw; among ``changed``."""
+    """Words of the deny-list, for which a uniform word stood in; among ``changed``."""
     dropped: int = 0
     kept_unknown: int = 0
     kept_listed: int = 0
@@ -90,7 +90,7 @@ class Sanitizer:
     linkable
         None, or a secret: the same word then gets the same substitute in all rows and columns.
     deny
-        Words that are always replaced, by a uniform draw, and that are never released; exact
+        Words that are never released, and for which a uniform word always stands in; exact
         matches in any case, also inside compounds and with 's.
 
     It does not change, and pickles as the path of its space and a few options.
@@ -105,6 +105,11 @@ class Sanitizer:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "deny", deny_list(self.deny))
         require(self.obfuscator.n == 1, "a data set gets one variant of each text: use n=1")
+        pipeline = self.obfuscator.pipeline
+        require(
+            (pipeline.order, pipeline.pad_to) == ("kept", 0),
+            "the texts of a data set are for reading: their words are neither shuffled nor padded",
+        )
         require(len(self.columns) > 0, "name at least one column that holds text")
         require(
             len(set(self.columns)) == len(self.columns), "a column was named twice: name it once"

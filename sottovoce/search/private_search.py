@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from sottovoce.choices import POOLINGS, Original, Pooling
+from sottovoce.choices import POOLINGS, Pooling
 from sottovoce.defaults import DEPTH, TOP
 from sottovoce.engines.base import EngineError, LocalEngine, SearchEngine
 from sottovoce.errors import PrivacyWarning, SottovoceError
 from sottovoce.guarantees import Guarantee
-from sottovoce.ledger import Entry, Ledger, Receipt, request_key
+from sottovoce.ledger import Entry, Ledger, Receipt
 from sottovoce.mechanisms.base import require
 from sottovoce.obfuscation import Obfuscation, Obfuscator
 from sottovoce.randomness import is_seeded
@@ -25,7 +25,7 @@ from sottovoce.text.comparing import comparable
 from sottovoce.text.tokens import tokenize
 from sottovoce.text.words import snippet
 
-RECALLED = "asked before: the same queries were sent again, which tells nothing new"
+RECALLED = "each word was sent before, by the same draw: this tells nothing new of any of them"
 
 
 class Step(NamedTuple):
@@ -52,13 +52,8 @@ class CountedRelease:
 
     @property
     def recalled(self) -> bool:
-        """Whether these are variants that were sent before."""
+        """Whether all words had been released before, by the same draws."""
         return self.receipt is not None and self.receipt.recalled
-
-    @property
-    def variants(self) -> tuple[str, ...]:
-        """As they were drawn, or remembered."""
-        return self.result.variants if self.receipt is None else self.receipt.variants
 
     def __repr__(self) -> str:
         return f"CountedRelease({len(self.outgoing)} queries, spent={self.spent})"
@@ -90,6 +85,9 @@ class SearchResult:
     unknown: tuple[str, ...]
     kept: tuple[str, ...]
     recalled: bool
+    """Whether all words had been sent before, by the same draws."""
+    fresh: bool
+    """Whether words were drawn anew, whatever was sent before."""
     seeded: bool
 
     def to_dict(self) -> dict[str, Any]:
@@ -112,6 +110,7 @@ class SearchResult:
             "unknown": list(self.unknown),
             "kept": list(self.kept),
             "recalled": self.recalled,
+            "fresh": self.fresh,
             "seeded": self.seeded,
         }
 
@@ -128,36 +127,28 @@ class PrivateSearch:
     reranker
         Orders what was found by the true query, on this machine.
     ledger
-        Counts each release before it is sent, and refuses when a budget is spent.
-    remember
-        The same query asked again sends the same variants (needs a ledger).
-    original
-        ``allow`` or ``refuse``: what to do if a variant happens to be the query itself. The
-        guarantee covers it; refusing sends nothing at all.
+        Counts each release before it is sent, and refuses when a budget is spent. It also
+        remembers words: one that was sent before gets the same substitutes, at no further cost.
+    fresh
+        Draw words anew even if they were drawn before: each draw tells more, and is counted.
+        Without a ledger, and with a seed, all are drawn afresh.
+
+    Whatever the mechanism drew is sent, the query itself included if chance has it so: the
+    guarantee covers that. To draw again, or to send nothing, whenever the query comes out would
+    tell that it is none of what was sent.
     """
 
     obfuscator: Obfuscator
     engine: SearchEngine
     reranker: Reranker
     ledger: Ledger | None = None
-    remember: bool = False
+    fresh: bool = False
     pooling: Pooling = "union"
     depth: int = DEPTH
-    original: Original = "allow"
 
     def __post_init__(self) -> None:
         require(self.pooling in POOLINGS, f"pooling is one of {', '.join(POOLINGS)}")
         require(self.depth >= 1, f"depth must be at least 1, got {self.depth}")
-        require(self.original in ("allow", "refuse"), "original is 'allow' or 'refuse'")
-        require(
-            not self.remember or self.ledger is not None,
-            "remembered variants are kept in the ledger: give one, or do not ask to remember",
-        )
-        require(
-            not self.remember or not is_seeded(self.obfuscator.rng),
-            "variants drawn from a seed are not remembered: they would be sent later as if they "
-            "were secure",
-        )
         if is_seeded(self.obfuscator.rng) and self.engine.remote:
             warnings.warn(
                 "a seeded search protects nobody: whoever has the seed can undo it",
@@ -173,8 +164,7 @@ class PrivateSearch:
     def search(self, query: str, top: int = TOP, *, on_step: OnStep | None = None) -> SearchResult:
         """The best hits for a query that stays on this machine.
 
-        Nothing is sent if the query cannot be obfuscated, if the ledger refuses or fails, or if
-        a variant is the query itself and that was forbidden.
+        Nothing is sent if the query cannot be obfuscated, or if the ledger refuses or fails.
         """
         require(top >= 1, f"ask for at least one hit, not {top}")
         return self.send(self.count(query, on_step=on_step), top, on_step=on_step)
@@ -182,20 +172,28 @@ class PrivateSearch:
     def count(self, query: str, *, on_step: OnStep | None = None) -> CountedRelease:
         """Obfuscate a query and count what sending it will cost. Nothing is sent yet."""
         _tell(on_step, Step("obfuscating"))
-        (result,) = self.obfuscator.obfuscate([query])
+        (result,) = self._drawing().obfuscate([query])
         _tell(on_step, Step("counting"))
         return self.counted(result)
 
+    @property
+    def remembers(self) -> bool:
+        """Whether a word that was sent before gets the same substitutes again."""
+        return not (self.fresh or self.ledger is None or is_seeded(self.obfuscator.rng))
+
+    def _drawing(self) -> Obfuscator:
+        """What draws the variants: by the ledger's key if words are remembered."""
+        if self.ledger is None or not self.remembers:
+            return self.obfuscator
+        return replace(self.obfuscator, memory_key=self.ledger.memory_key())
+
     def counted(self, result: Obfuscation) -> CountedRelease:
         """The same for a query that has been obfuscated."""
-        outgoing = self._checked(result.text, result.variants)
+        outgoing = self.boundary.check(result.variants)
         if self.ledger is None:
             return CountedRelease(result, outgoing, result.spent, receipt=None)
         entry = Entry.of(result, self.obfuscator, self.engine.name)
-        key = request_key(self.obfuscator) if self.remember else None
-        receipt = self.ledger.charge(entry, remember=key)
-        if receipt.recalled:
-            outgoing = self._checked(result.text, receipt.variants)
+        receipt = self.ledger.charge(entry)
         return CountedRelease(result, outgoing, receipt.record.spent, receipt)
 
     def answer(self, result: Obfuscation, top: int | None = TOP) -> SearchResult:
@@ -234,7 +232,7 @@ class PrivateSearch:
             ),
             pool=len(pooled),
             mechanism=result.mechanism,
-            release="remembered" if self.remember else result.release,
+            release=result.release,
             guarantee=guarantee.with_caveats(RECALLED) if recalled else guarantee,
             spent=release.spent,
             said_aloud=len(query_words & sent_words),
@@ -246,24 +244,15 @@ class PrivateSearch:
             unknown=result.unknown,
             kept=result.kept,
             recalled=recalled,
+            fresh=not result.word_hashes,
             seeded=result.seeded,
         )
-
-    def _checked(self, query: str, variants: Iterable[str]) -> Outgoing:
-        """What may leave of these variants; refuses the query itself if that is forbidden."""
-        outgoing = self.boundary.check(variants)
-        if self.original == "refuse" and folded_text(query) in map(folded_text, outgoing.queries):
-            raise SottovoceError(
-                "a variant is the query itself, which was forbidden: nothing was sent. Use a "
-                "smaller epsilon or more words; a short query often comes out as it is"
-            )
-        return outgoing
 
     def _counted_anyway(self, error: EngineError, spent: float | None) -> EngineError:
         if self.ledger is None:
             return error
         cost = "without bound" if spent is None else f"{spent:g} nats"
-        again = "" if self.remember else "; with --release remembered another try costs nothing"
+        again = "; another try costs nothing" if self.remembers else ""
         return EngineError(
             f"{error}. Some queries may have been sent: the release is counted ({cost}){again}"
         )

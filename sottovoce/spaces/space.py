@@ -13,12 +13,15 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sottovoce.arrays import row_blocks
+from sottovoce.arrays import row_blocks, row_norms
 from sottovoce.errors import SpaceError, UsageError
 from sottovoce.files import whole_file
 from sottovoce.spaces import store
 from sottovoce.spaces.nearest import Nearest
 from sottovoce.types import UNKNOWN, Float32Array, Float64Array, IntArray
+
+NORMS_SAMPLED = 10_000
+"""Vectors measured when a space is opened whose description does not say how long they are."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,8 @@ class WordSpace:
                 folder=folder.resolve(),
             )
             shape = (description["size"], description["dimension"] + 1)
+            stated = description.get("norms", {})
+            norms = [float(stated[name]) for name in ("median", "largest") if stated]
         except FileNotFoundError:
             raise SpaceError(
                 f"no word space in {folder}: see 'sottovoce spaces list', or add the default one "
@@ -115,7 +120,13 @@ class WordSpace:
                 f"the word space in {folder} is damaged (sizes disagree): remove the folder and "
                 "add or import the space again"
             )
+        store.refuse_extreme(*(norms or space._typical_norms()))
         return space
+
+    def _typical_norms(self) -> tuple[float, float]:
+        """Median and largest length, of an even sample where there are many words."""
+        step = max(1, self.size // NORMS_SAMPLED)
+        return store.typical_norms(row_norms(self.vectors[::step]))
 
     @classmethod
     def from_arrays(
@@ -130,9 +141,11 @@ class WordSpace:
         if not np.isfinite(array).all():
             raise UsageError("vectors must be finite")
         encoded = [word.encode("utf-8") for word in words]
+        folded = store.with_half_norms(array)
+        store.refuse_extreme(*store.typical_norms(row_norms(array)))
         return cls(
             name=name,
-            folded=store.with_half_norms(array),
+            folded=folded,
             words=b"".join(encoded),
             offsets=np.cumsum([0, *map(len, encoded)], dtype=np.int64),
             table=store.hash_table(store.word_hashes(words)),

@@ -26,9 +26,10 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from sottovoce.arrays import row_norms
 from sottovoce.errors import SpaceError
 from sottovoce.files import move_folder
-from sottovoce.types import Float32Array, FloatArray
+from sottovoce.types import Float32Array, Float64Array, FloatArray
 
 LAYOUT = 1
 DESCRIPTION, VECTORS, WORDS, OFFSETS, TABLE = (
@@ -39,6 +40,8 @@ DESCRIPTION, VECTORS, WORDS, OFFSETS, TABLE = (
     "table.npy",
 )
 EMPTY_SLOT = -1
+SHORTEST, LONGEST = 1e-6, 1e6
+"""Between these lie the median and the largest length of the vectors of a usable space."""
 
 
 class DuplicateWordError(SpaceError):
@@ -87,6 +90,32 @@ def with_half_norms(vectors: FloatArray) -> Float32Array:
     return folded
 
 
+def refuse_extreme(median: float, largest: float) -> None:
+    """Refuse vectors of a scale at which float32 rounds noise away, or the vectors beside it.
+
+    A noisy point is kept in float32, with 24 bits: at a length of a million its coordinates are
+    multiples of about 0.06, so that noise of scale 1 is no longer what the guarantee speaks of; a
+    vector of a millionth has as little left beside such noise. Further out (1e19, 1e-19) squares
+    overflow, or vanish.
+    """
+    if largest > LONGEST or 0 < median < SHORTEST:
+        raise SpaceError(
+            f"the vectors are too {'large' if largest > LONGEST else 'small'} (median length "
+            f"{median:.3g}, largest {largest:.3g}): noise in float32 needs lengths between "
+            f"{SHORTEST:g} and {LONGEST:g}. Multiply all numbers by the same factor, and divide "
+            "epsilon by it"
+        )
+
+
+def typical_norms(lengths: Float64Array) -> tuple[float, float]:
+    """The median length of vectors and the largest; zeros are left out, and 0 if there is no other.
+
+    A vector of zeros has no scale.
+    """
+    lengths = lengths[lengths > 0]
+    return (float(np.median(lengths)), float(lengths.max())) if len(lengths) else (0.0, 0.0)
+
+
 def content_hash(words: bytes, offsets: NDArray[np.int64], folded: Iterable[Float32Array]) -> str:
     """What identifies a space: its words and vectors, in order, nothing else."""
     digest = hashlib.sha256(b"sottovoce word space 1\n")
@@ -128,6 +157,7 @@ class SpaceWriter:
         self._words = (self._made / WORDS).open("wb")
         self._rows = (self._made / VECTORS).open("wb")
         self._write_header()
+        self._norms: list[Float64Array] = []
         self._lengths: list[NDArray[np.int64]] = []
         self._hashes: list[NDArray[np.uint64]] = []
 
@@ -153,6 +183,7 @@ class SpaceWriter:
         folded = with_half_norms(vectors)
         if not np.isfinite(folded).all():
             raise SpaceError("a vector holds a value that is not finite in float32")
+        self._norms.append(row_norms(folded[:, :-1]))
         encoded = [word.encode("utf-8") for word in words]
         self._words.write(b"".join(encoded))
         self._rows.write(folded.tobytes())
@@ -164,6 +195,8 @@ class SpaceWriter:
         """Finish the files and move them into place; an earlier space of that name is replaced."""
         if not self.size:
             raise SpaceError("a word space needs at least one word")
+        median, largest = typical_norms(np.concatenate(self._norms))
+        refuse_extreme(median, largest)
         self._write_header()
         self._words.close()
         self._rows.close()
@@ -180,6 +213,7 @@ class SpaceWriter:
             "dimension": self.dimension,
             "sha256": content_hash(words, offsets, stored_blocks(self._made / VECTORS)),
             "source": self.source,
+            "norms": {"median": median, "largest": largest},
         }
         (self._made / DESCRIPTION).write_text(json.dumps(description, indent=2) + "\n")
         move_folder(self._made, self.folder, aside=self._scratch)

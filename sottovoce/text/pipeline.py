@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from sottovoce.choices import UnknownPolicy
+from sottovoce.choices import Order, UnknownPolicy
 from sottovoce.errors import PrivacyWarning, UnknownWordError, UsageError, did_you_mean
 from sottovoce.language.tagging import check_tagger, load_tagger
 from sottovoce.text.comparing import comparable_words
@@ -23,6 +23,8 @@ from sottovoce.text.tokens import blocks, normalize
 _REMEMBERED_CHUNKS = 1 << 17
 _REMEMBERED_LENGTH = 64
 _SHOWN_POSITIONS = 10
+MOST_PADDING = 1000
+"""The most words that a text can be padded to; engines refuse longer queries anyway."""
 
 Key: TypeAlias = str | Judged
 # Fragments of earlier texts, per space and pipeline: in memory only, gone with the space.
@@ -34,8 +36,9 @@ class TextPipeline:
     """How texts are cut into words, and which words are protected.
 
     unknown
-        What becomes of words the space lacks: ``uniform`` (a uniform draw over the output
-        vocabulary, independent of the word), ``drop``, ``error``, or ``keep`` (released in clear).
+        What becomes of words the space lacks: ``uniform`` (a uniform word of the output vocabulary
+        stands in, and goes through the mechanism like any other), ``drop``, ``error``, or ``keep``
+        (released in clear).
     protect
         ``all`` words; ``content`` words: English function words then stay in clear; or a list of
         parts of speech, such as ``noun,adjective``, or of Penn Treebank tags: plain words of other
@@ -46,6 +49,12 @@ class TextPipeline:
         ``keep`` it where it stands, or ``drop`` it.
     restore_case
         Give each substitute the case pattern of the word it replaces.
+    order
+        ``kept``, or ``shuffled``: the words of each variant in a random order of its own, without
+        punctuation, for search engines that do not look at the order.
+    pad_to
+        Texts with fewer words to protect get so many: a uniform word, obfuscated like any other,
+        stands at each further place. Longer texts stay as they are.
     tagger
         What tells parts of speech: ``auto``, ``pattern`` or ``spacy:MODEL``.
     """
@@ -56,12 +65,21 @@ class TextPipeline:
     punctuation: Literal["keep", "drop"] = "keep"
     restore_case: bool = False
     tagger: str = "auto"
+    order: Order = "kept"
+    pad_to: int = 0
 
     def __post_init__(self) -> None:
         _check_choice("unknown", self.unknown, get_args(UnknownPolicy))
         protected_tags(_as_text("protect", self.protect))
         check_tagger(_as_text("tagger", self.tagger))
         _check_choice("punctuation", self.punctuation, ("keep", "drop"))
+        _check_choice("order", self.order, get_args(Order))
+        if self.order == "shuffled" and self.punctuation != "drop":
+            raise UsageError(
+                "words in random order leave no place for punctuation: add punctuation='drop'"
+            )
+        if type(self.pad_to) is not int or not 0 <= self.pad_to <= MOST_PADDING:
+            raise UsageError(f"pad_to is a number of words from 0 to {MOST_PADDING}")
         if not isinstance(self.restore_case, bool):
             raise UsageError("restore_case must be True or False")
         object.__setattr__(self, "keep", comparable_words(self.keep, "keep"))
@@ -72,6 +90,11 @@ class TextPipeline:
                 PrivacyWarning,
                 stacklevel=3,
             )
+
+    def laid_out(self, *, shuffle: bool, pad_to: int = 0) -> TextPipeline:
+        """The same, padded; if ``shuffle``, with words in random order and without punctuation."""
+        padded = replace(self, pad_to=pad_to)
+        return replace(padded, order="shuffled", punctuation="drop") if shuffle else padded
 
     def prepare(self, text: str, space: Lexicon) -> PreparedText:
         """Cut a text into slots and literals; whitespace, punctuation and kept words are literal.
@@ -91,7 +114,7 @@ class TextPipeline:
         )
         if self.unknown == "error":
             _refuse_unknown(prepared)
-        return prepared
+        return replace(prepared, order=self.order).padded(self.pad_to)
 
     def _cut(
         self, text: str, space: Lexicon
@@ -138,8 +161,9 @@ def _refuse_unknown(prepared: PreparedText) -> None:
     more = f", and {total - len(shown)} more" if total > len(shown) else ""
     raise UnknownWordError(
         f"{total} of {len(prepared)} words are not in the space, at characters "
-        f"{', '.join(shown)}{more}. Replace them by uniform draws with unknown='uniform', leave "
-        "them out with 'drop', release chosen words with the keep list, or use a larger space."
+        f"{', '.join(shown)}{more}. Let uniform words stand in for them with unknown='uniform', "
+        "leave them out with 'drop', release chosen words with the keep list, or use a larger "
+        "space."
     )
 
 

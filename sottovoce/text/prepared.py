@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
+from sottovoce.choices import Order
 from sottovoce.errors import UsageError
 from sottovoce.types import UNKNOWN, BoolArray, IntArray
+
+STOOD_IN = "obfuscated by way of uniform draws: nothing but the place is released"
+"""What becomes of words that the space lacks, and of denied ones."""
+
+SHUFFLED = "how many words there are is released; their order is random in each variant"
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How many words met which fate; the numbers that may be shown."""
+    """How many words met which fate; the numbers that may be shown.
+
+    ``uniform`` words are those that the space lacks and for which a uniform word stands in.
+    ``padding`` are places that were added, and hold no word of the text.
+    """
 
     known: int = 0
     uniform: int = 0
@@ -22,6 +32,12 @@ class Counts:
     kept_unknown: int = 0
     kept_listed: int = 0
     kept_unprotected: int = 0
+    padding: int = 0
+
+    @property
+    def protected(self) -> int:
+        """Words in whose place a mechanism puts others."""
+        return self.known + self.uniform
 
     @property
     def kept(self) -> int:
@@ -33,9 +49,10 @@ class Counts:
 class PreparedText:
     """The slots of a text, in order, and what stands between them.
 
-    ``slots[i]`` is the id of the word at slot ``i``, or ``UNKNOWN`` where a uniform draw over the
-    output vocabulary goes; ``text[start:end]`` with ``start, end = spans[i]`` is the word itself.
-    ``unknown`` and ``kept`` hold distinct original words, for the owner of the text alone.
+    ``slots[i]`` is the id of the word at slot ``i``, or ``UNKNOWN`` where a uniform word of the
+    output vocabulary stands in for it; ``text[start:end]`` with ``start, end = spans[i]`` is the
+    word itself. The last ``counts.padding`` slots are padding, and hold no word. ``unknown`` and
+    ``kept`` hold distinct original words, for the owner of the text alone.
     """
 
     text: str
@@ -48,6 +65,7 @@ class PreparedText:
     restores_case: bool = False
     releases_punctuation: bool = True
     remark: str | None = None
+    order: Order = "kept"
 
     def __len__(self) -> int:
         """How many substitutes it takes."""
@@ -55,20 +73,52 @@ class PreparedText:
 
     @cached_property
     def uniform(self) -> BoolArray:
-        """Which slots take a uniform draw, whatever word stood there."""
+        """For which slots a uniform word stands in, whatever word stood there."""
         return np.equal(self.slots, UNKNOWN)
 
     @cached_property
     def ids(self) -> IntArray:
-        """The ids for the mechanism, one for each slot that is not ``uniform``."""
+        """The ids of the words of the text, one for each slot that is not ``uniform``."""
         return self.slots[~self.uniform]
+
+    def padded(self, size: int) -> PreparedText:
+        """The same text with so many slots at least; a uniform word stands in for each new one."""
+        missing = size - len(self)
+        if missing <= 0:
+            return self
+        end = len(self.text)
+        *literals, last = self.literals
+        joint = last if last.endswith(tuple(" \t\n")) or not (literals or last) else f"{last} "
+        return replace(
+            self,
+            slots=np.append(self.slots, np.full(missing, UNKNOWN)),
+            spans=np.append(self.spans, np.full((missing, 2), end), axis=0),
+            literals=(*literals, joint, *[" "] * (missing - 1), ""),
+            counts=replace(self.counts, padding=missing),
+        )
+
+    @cached_property
+    def in_clear(self) -> list[str]:
+        """The words that are released as they are, each as often as it stands in the text."""
+        return " ".join(self.literals).split() if self.counts.kept else []
 
     def render(self, substitutes: Sequence[str]) -> str:
         """Put one substitute into each slot: the text that may be released."""
         return self.render_many([substitutes])[0]
 
-    def render_many(self, rows: Iterable[Sequence[str]]) -> list[str]:
-        """Render one text per row of substitutes."""
+    def render_many(
+        self, rows: Iterable[Sequence[str]], orders: IntArray | None = None
+    ) -> list[str]:
+        """Render one text per row of substitutes.
+
+        ``orders`` has a row for each, too: the order of its words, those in clear counted last.
+        """
+        if orders is not None:
+            words = [[*self._cased(row), *self.in_clear] for row in rows]
+            return [
+                " ".join(row[place] for place in order)
+                for row, order in zip(words, orders.tolist(), strict=True)
+            ]
         size = len(self)
         pieces = [""] * (2 * size + 1)
         pieces[::2] = self.literals
@@ -76,7 +126,7 @@ class PreparedText:
         for row in rows:
             if len(row) != size:
                 raise UsageError(f"the text has {size} slots, but {len(row)} substitutes came")
-            pieces[1::2] = map(restore_case, self._originals, row) if self.restores_case else row
+            pieces[1::2] = self._cased(row)
             released.append("".join(pieces))
         return released
 
@@ -88,11 +138,15 @@ class PreparedText:
             restores_case=self.restores_case,
             remark=self.remark,
             layout_is_said=layout_is_said,
+            order=self.order,
         )
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value}" for name, value in vars(self.counts).items() if value)
         return f"PreparedText({shown})"
+
+    def _cased(self, row: Sequence[str]) -> Iterable[str]:
+        return map(restore_case, self._originals, row) if self.restores_case else row
 
     @cached_property
     def _originals(self) -> list[str]:
@@ -106,6 +160,7 @@ def caveats(
     restores_case: bool,
     remark: str | None = None,
     layout_is_said: bool = False,
+    order: Order = "kept",
 ) -> tuple[str, ...]:
     """What a mechanism's guarantee does not cover, in counts: no word of the text is in it.
 
@@ -114,15 +169,20 @@ def caveats(
     says what is true.
     """
     lines = []
-    if not (layout_is_said and releases_punctuation):
+    if order == "shuffled":
+        lines.append(SHUFFLED)
+    elif not (layout_is_said and releases_punctuation):
         marks = "punctuation, whitespace" if releases_punctuation else "whitespace"
         lines.append(f"{marks} and the number of words are released as they are")
+    if counts.padding:
+        places = "1 place is" if counts.padding == 1 else f"{counts.padding} places are"
+        lines.append(f"{places} padding, by way of uniform draws: shorter texts look as long")
     if remark:
         lines.append(remark)
     if restores_case:
         lines.append("the case pattern of each word is released as it is")
     fates = (
-        (counts.uniform, "unknown", "replaced by uniform draws"),
+        (counts.uniform, "unknown", STOOD_IN),
         (counts.dropped, "unknown", "left out"),
         (counts.kept_unknown, "unknown", "kept in clear (unknown='keep')"),
         (counts.kept_listed, "", "kept in clear (keep list)"),

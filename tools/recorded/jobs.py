@@ -169,7 +169,7 @@ SEARCH = (
         )),
         Call(f"search - {SMALL} {ARTICLES} --rerank none --json --seed 1", QUERY_LINES),
         f"search '?!' {SMALL} {ARTICLES} --rerank none -n 2",
-        f"search skin {SMALL} -e 100000 -n 1 {ARTICLES} --rerank none --original refuse",
+        f"search skin {SMALL} -e 100000 -n 1 {ARTICLES} --rerank none",
     ),
     _job("search/servers", "recorded.servers"),
 )  # fmt: skip
@@ -203,9 +203,9 @@ LEDGER = (
     ),
     _job(
         "ledger/remembered",
-        # So large an epsilon that every draw is the same: what is remembered cannot be seeded.
+        # So large an epsilon that every draw is the same: the key of a ledger is random.
         *(f"search {query} {SMALL} -e 100000 -n 1 --collection inputs/articles --rerank none "
-          "--release remembered --json" for query in ("skin", "SKIN")),
+          "--json" for query in ("skin", "SKIN")),
         "ledger show --json",
         "ledger show",
     ),
@@ -443,8 +443,7 @@ WRONG = {
         "x --engine postgres:secretword", "x -m cnp", "x -m santext --release once",
         f"x --rerank bm52 {SMALL}", "x -n 0", f"x --depth 0 {SMALL} --rerank none",
         f"x --top 0 {SMALL} --rerank none", "x --space nowhere", "x --pooling secretword",
-        f"x --release remembered --no-ledger {SMALL} --rerank none",
-        f"x --release remembered --seed 1 {SMALL} --rerank none", "x y", "x --original maybe",
+        "x --release remembered", "x y",
     ),
     "ledger": (
         "", "check", "reset --yes", "budget --none --total 5", "budget --total -5",

@@ -120,11 +120,17 @@ def calls() -> None:
     fea = sottovoce.mechanism("fea", engine=SharedWords())
     for made in (fea, sottovoce.mechanism("aea:level=2")):
         show(f"{made.spec}, guarantee", made.guarantee)
-        show(f"{made.spec}, variants", made.obfuscate(QUERY, n=4, rng=1))
+        show(f"{made.spec}, variants", variants(made, 4, seed=1))
     _pipelines(space)
     _guarantees()
     _searches(space)
     _refusals(space)
+
+
+def variants(made: sottovoce.Mechanism, n: int, seed: int) -> list[str]:
+    """Obfuscations of the query."""
+    (result,) = sottovoce.Obfuscator(made, n=n, rng=seed).obfuscate([QUERY])
+    return list(result.variants)
 
 
 def _spaces(space: sottovoce.WordSpace) -> None:
@@ -150,7 +156,7 @@ def _word_mechanism(spec: str, space: sottovoce.WordSpace) -> None:
     show(f"{spec}, resources and facts", [made.resources(), made.facts(), made.metric_space])
     show(f"{spec}, guarantee", made.guarantee)
     show(f"{spec}, published", made.published)
-    show(f"{spec}, variants", made.obfuscate(QUERY, n=3, rng=5))
+    show(f"{spec}, variants", variants(made, 3, seed=5))
     ids = space.ids(["skin", "cancer", "lawyer"])
     show(f"{spec}, sample", made.sample(ids, 4, np.random.default_rng(3)).tolist())
     law = made.log_probabilities(ids)

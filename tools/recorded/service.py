@@ -66,7 +66,7 @@ ANSWERS: tuple[Ask, ...] = (
     post("search", query="skin", top=1, measure=True, release="independent", **CERTAIN),
     ("POST", "/v1/search", {"query": "skin", "top": 1, **CERTAIN}, STREAM),
     post("search", query="?!", n=2, top=2),
-    *(post("search", query="debt", release="remembered", top=1, **CERTAIN) for _ in range(2)),
+    *(post("search", query="debt", top=1, **CERTAIN) for _ in range(2)),
     post("preview", query=QUERY, **CERTAIN),
     post("search", query=QUERY, preview="PREVIEW", top=1, **CERTAIN),
     post("risk", query=QUERY, preview="PREVIEW", **CERTAIN),

@@ -34,19 +34,19 @@ function columns(query) {
 }
 
 /** The variants of a preview; nothing has been sent. */
-export function showPreview(query, drawn, onSend, onRedraw) {
+export function showPreview(query, drawn, onSend) {
   columns(query);
   byId("left-title").firstChild.textContent = "What would leave this machine ";
   byId("left-count").textContent = "not sent yet";
-  const again = drawn.release === "remembered" ? "costs nothing, gives the same" : `costs another ${cost(drawn.spent)} of your budget`;
   show(
     byId("left"),
     el("p", {}, `Drawing these cost ${cost(drawn.spent)}. Sending them costs nothing more.`),
+    drawn.recalled && el("p", {}, "Each of its words was sent before, and has the same substitutes again."),
+    el("p", { class: "line" }, el("button", { type: "button", class: "main", id: "send", onclick: onSend }, "Send these")),
     el(
       "p",
-      { class: "line" },
-      el("button", { type: "button", class: "main", id: "send", onclick: onSend }, "Send these"),
-      el("button", { type: "button", id: "redraw", onclick: onRedraw }, `Redraw (${again})`),
+      { class: "hint" },
+      "Look, but do not pick: whoever draws until they like what they see tells by it what they do not want to be seen, and the promise no longer holds.",
     ),
     list(drawn.variants, query),
   );
@@ -85,7 +85,7 @@ export function showResult(result) {
           ? "Chance put the query itself among what was sent."
           : "No word of it could be replaced: it was sent as it is."),
       result.unknown.length > 0 &&
-        `Not in the word space, replaced at random: ${result.unknown.join(", ")}.`,
+        `Not in the word space, so that a random word stood in: ${result.unknown.join(", ")}.`,
       result.kept.length > 0 && `Sent as they are: ${result.kept.join(", ")}.`,
       result.seeded && "Seeded: reproducible, for experiments only.",
     ]
@@ -99,7 +99,7 @@ export function showResult(result) {
   byId("left-count").textContent = `${result.sent.length} queries to ${result.engine}`;
   show(
     byId("left"),
-    result.recalled && el("p", {}, "As before: the same queries again tell nothing new."),
+    result.recalled && el("p", {}, "Each of its words was sent before, and has the same substitutes again: that tells nothing new of them."),
     list(result.sent, result.query),
   );
   byId("came-count").textContent = `${number(result.pool)} documents`;

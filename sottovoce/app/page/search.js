@@ -43,7 +43,7 @@ async function alone(work) {
 
 /** Buttons stay where they are for the keyboard; while something runs they do nothing. */
 function busy(now) {
-  for (const id of ["go", "preview", "send", "redraw"]) byId(id)?.setAttribute("aria-disabled", now);
+  for (const id of ["go", "preview", "send"]) byId(id)?.setAttribute("aria-disabled", now);
   if (!now && document.activeElement === byId("stop")) byId("query").focus();
   byId("stop").hidden = !now;
 }
@@ -55,7 +55,7 @@ const preview = (query, setting) =>
     // What was drawn and paid for stays until something else is.
     step("obfuscating");
     const drawn = await call("POST", "/v1/preview", { query, ...setting }, { signal });
-    showPreview(query, drawn, () => search(query, setting, drawn.preview), () => preview(query, setting));
+    showPreview(query, drawn, () => search(query, setting, drawn.preview));
     ended(`${drawn.variants.length} variants drawn. Nothing was sent.`);
     byId("send").focus();
   });

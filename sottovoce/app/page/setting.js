@@ -8,7 +8,6 @@ const DYNAMICS = ["ppp", "pp", "p", "mf"];
 const RELEASES = {
   once: "Once: all queries are read off one draw, and cost epsilon once.",
   independent: "Independent: each query is a draw of its own, and each costs epsilon.",
-  remembered: "Remembered: asked again, the same queries are sent again, at no further cost.",
 };
 const FIELDS = ["mechanism", "epsilon", "n", "release"];
 

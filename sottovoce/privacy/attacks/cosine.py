@@ -63,29 +63,20 @@ def infer(
     attacked = [release for release in releases if release.variants]
     if not attacked:
         raise UsageError("there is nothing to attack: no release has a variant")
-    originals = [folded_text(release.text) for release in attacked]
-    if blank := originals.count(""):
-        raise UsageError(f"{blank} of the originals are blank: leave those releases out")
-    distinct = list(dict.fromkeys(originals))
-    places = log.places(distinct)
-    missing = np.flatnonzero(places == NOT_THERE)
-    require_in_log(len(missing), len(distinct), add_originals)
-    beside = encoder.encode([distinct[at] for at in missing])
-    places[missing] = len(log) + np.arange(len(missing))
-    place_of = dict(zip(distinct, places, strict=True))
+    targets, beside = originals_in(log, [release.text for release in attacked], add_originals)
     vectors = log.vectors(encoder, progress)
     texts = [list(map(folded_text, release.variants[:variants])) for release in attacked]
     ranks, _, ties = mid_ranks(
         centroids(encoder, texts, progress),
-        np.array([place_of[text] for text in originals]),
-        (vectors, beside),
+        targets,
+        (vectors, encoder.encode(beside)),
     )
     return Inference(
         attack=encoder.name,
-        knows=f"a log of {len(log) + len(missing):,} queries with the true one in it; compares "
+        knows=f"a log of {len(log) + len(beside):,} queries with the true one in it; compares "
         f"texts by the encoder {encoder.name}, and does not use the mechanism",
-        log=len(log) + len(missing),
-        added=len(missing),
+        log=len(log) + len(beside),
+        added=len(beside),
         unreleased=len(releases) - len(attacked),
         depth=depth,
         queries=tuple(
@@ -93,6 +84,26 @@ def infer(
             for release, seen, rank, tied in zip(attacked, texts, ranks, ties, strict=True)
         ),
     )
+
+
+def originals_in(
+    log: QueryLog, texts: Sequence[str], add_originals: bool
+) -> tuple[IntArray, list[str]]:
+    """Where the originals stand in the log, and those that it lacks: they are put beside it.
+
+    They are encoded in memory: a person's own queries never come to the vectors on disk.
+    """
+    originals = list(map(folded_text, texts))
+    if blank := originals.count(""):
+        raise UsageError(f"{blank} of the originals are blank: leave those releases out")
+    distinct = list(dict.fromkeys(originals))
+    places = log.places(distinct)
+    missing = np.flatnonzero(places == NOT_THERE)
+    require_in_log(len(missing), len(distinct), add_originals)
+    places[missing] = len(log) + np.arange(len(missing))
+    place_of = dict(zip(distinct, places, strict=True))
+    targets = np.array([place_of[text] for text in originals])
+    return targets, [distinct[number] for number in missing]
 
 
 def centroids(

@@ -12,12 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from sottovoce.choices import Release
 from sottovoce.errors import UsageError
-from sottovoce.mechanisms.base import Mechanism, WordMechanism
-from sottovoce.mechanisms.boxes import BoxMechanism
-from sottovoce.mechanisms.noise import NoiseMechanism
-from sottovoce.randomness import Randomness, as_generator
+from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.types import Float32Array, IntArray, Progress
 
 PLACES_AT_A_TIME = 256
@@ -52,49 +48,6 @@ class Evidence(ABC):
         """Refuse ``seen`` of the ``released`` variants where only all of them can be read."""
         if self.reads_all_variants and seen < released:
             raise UsageError(WHOLE_RELEASE)
-
-
-def evidence_for(
-    mechanism: WordMechanism,
-    release: Release,
-    *,
-    rng: Randomness = None,
-    progress: Progress | None = None,
-) -> Evidence:
-    """The strongest kind there is for this mechanism and release.
-
-    rng
-        For simulated draws; exact kinds draw nothing.
-    """
-    # These modules need the class above.
-    from sottovoce.privacy.attacks.exact_laws import Boxes, ExactLaw
-    from sottovoce.privacy.attacks.one_point import OnePoint
-    from sottovoce.privacy.attacks.simulated_law import SimulatedLaw
-
-    _require_words(mechanism)
-    if release == "once":
-        if not isinstance(mechanism, NoiseMechanism):
-            raise UsageError(
-                f"release 'once' reads words off one noisy point, but '{mechanism.name}' draws no "
-                "noise: use release 'independent'"
-            )
-        return OnePoint.of(mechanism, rng=as_generator(rng))
-    if release != "independent":
-        raise UsageError("a release is 'independent' or 'once'")
-    if isinstance(mechanism, BoxMechanism):
-        return Boxes(mechanism, progress)
-    if mechanism.has_law:
-        return ExactLaw(mechanism, progress)
-    return SimulatedLaw.of(mechanism, rng=as_generator(rng), progress=progress)
-
-
-def _require_words(mechanism: Mechanism) -> None:
-    """Refuse mechanisms that rewrite whole texts: nothing stands at a place of theirs."""
-    if not isinstance(mechanism, WordMechanism):
-        raise UsageError(
-            f"'{mechanism.name}' rewrites whole texts, so there is no evidence about single words: "
-            "attack it by searching a log of queries"
-        )
 
 
 def unknown_column(rows: Float32Array, output_ids: IntArray) -> Float32Array:

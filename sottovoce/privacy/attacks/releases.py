@@ -33,6 +33,8 @@ class Released:
     release: str | None = None
     made_with: str | None = None
     """A hash of the space and output vocabulary that were used."""
+    order: str | None = None
+    """Whether the words of each variant are ``kept`` in order or ``shuffled``."""
 
     def __repr__(self) -> str:
         return f"Released({len(self.variants)} variants, mechanism={self.mechanism})"
@@ -71,7 +73,7 @@ def _from_row(row: dict[str, Any], number: int) -> Released:
         )
     details = {
         name: row[name] if isinstance(row.get(name), str) else None
-        for name in ("mechanism", "release", "made_with")
+        for name in ("mechanism", "release", "made_with", "order")
     }
     return Released(
         id=str(row.get("id", number)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias, get_args
 
@@ -17,12 +17,13 @@ from sottovoce.privacy.attacks.evidence_kinds import evidence_for
 from sottovoce.privacy.attacks.language import TextModel, Trigrams
 from sottovoce.privacy.attacks.places import PlacedText, line_up
 from sottovoce.privacy.attacks.priors import Prior
-from sottovoce.privacy.attacks.queries import AlignedLog, rank_queries
+from sottovoce.privacy.attacks.queries import AlignedLog, Scorer, rank_queries
 from sottovoce.privacy.attacks.query_log import QueryLog, require_in_log
 from sottovoce.privacy.attacks.ranked import DEPTH, Attacked, Inference
 from sottovoce.privacy.attacks.releases import Released
 from sottovoce.privacy.attacks.report import RiskReport
 from sottovoce.privacy.attacks.sentences import infer_sentences
+from sottovoce.privacy.attacks.unordered import UnorderedScorer, find_places
 from sottovoce.privacy.attacks.words import (
     TextWords,
     WordRecovery,
@@ -55,6 +56,8 @@ BELIEFS: dict[Attack, str] = {
 UNIFORM_PRIOR = "a uniform prior was asked for"
 NO_MECHANISM = "it needs to know the mechanism: name it"
 NO_LOG = "it needs a query log: give one"
+NO_ORDER = "the words of the variants are in random order, and the mechanism is not known"
+RANDOM_ORDER = "the words of the variants are in random order"
 WHOLE_TEXTS = "the mechanism replaces whole texts: there are no words to line up"
 REWRITTEN = "no attack here knows how this mechanism rewrites a text"
 WHOLE_RELEASE = "a release 'once' is read as a whole: fewer variants are a random part of it"
@@ -193,7 +196,7 @@ class _Run:
                 self.not_tried[f"aligned, {n} variants"] = WHOLE_RELEASE
                 continue
             inference = infer_sentences(
-                self.releases[:],
+                self.releases,
                 log,
                 mechanism,
                 self.release,
@@ -220,6 +223,13 @@ class _Run:
         except UsageError as error:
             self.not_tried["words"] = str(error)
             return
+        if self.pipeline.order == "shuffled":
+            if mechanism is None:
+                self.not_tried["words"] = NO_ORDER
+                return
+            placed = [
+                (find_places(texts, mechanism.space, self.release), left) for texts, left in placed
+            ]
         self.left_out = placed[-1][1]
         if "mode" in self.attacks:
             self.recoveries += [
@@ -253,6 +263,8 @@ class _Attacker:
     evidence: Evidence
     models: dict[Attack, TextModel]
     log: AlignedLog | None
+    score: Scorer | None
+    shape_shows: bool
     added: int
 
     @classmethod
@@ -261,9 +273,13 @@ class _Attacker:
         space, originals = mechanism.space, [released.text for released in run.releases]
         models: dict[Attack, TextModel] = {"uniform": Prior.uniform(space)}
         aligned, added = None, 0
-        cut = None if run.log is None else run.log.cut(space, run.pipeline, run.progress)
+        layout = run.pipeline
+        shuffled, padded = layout.order == "shuffled", layout.pad_to > 0
+        # The attacker's log is cut into the same words, and stays as it is.
+        pipeline = replace(layout, order="kept", pad_to=0)
+        cut = None if run.log is None else run.log.cut(space, pipeline, run.progress)
         if cut is not None and "aligned" in run.attacks:
-            whole = cut.with_texts(originals, space, run.pipeline)
+            whole = cut.with_texts(originals, space, pipeline)
             added = len(whole) - len(cut)
             require_in_log(added, len(set(map(folded_text, originals))), run.add_originals)
             aligned = AlignedLog.of(whole)
@@ -271,12 +287,17 @@ class _Attacker:
             models["prior"] = Prior.from_wordfreq(space)
         elif run.prior == "log" and cut is not None:
             models["prior"] = Prior.from_log(cut.without(originals))
-        if run.prior != "uniform" and cut is not None:
+        if run.prior != "uniform" and cut is not None and not shuffled:
             models["context"] = Trigrams.of(cut.without(originals))
         elif "context" in run.attacks:
-            run.not_tried["context"] = NO_LOG if cut is None else UNIFORM_PRIOR
+            reason = RANDOM_ORDER if shuffled else UNIFORM_PRIOR
+            run.not_tried["context"] = NO_LOG if cut is None else reason
         used = {name: model for name, model in models.items() if name in run.attacks}
-        return cls(_evidence(mechanism, run.release, run.rng), used, aligned, added)
+        score = None
+        if aligned is not None and (shuffled or padded):
+            score = UnorderedScorer(aligned, ordered=not shuffled, padded=padded)
+        evidence = _evidence(mechanism, run.release, run.rng)
+        return cls(evidence, used, aligned, score, score is None, added)
 
     def attack(
         self, texts: Sequence[PlacedText], progress: Progress | None
@@ -289,7 +310,9 @@ class _Attacker:
             for name, model in self.models.items():
                 words[name].append(judge(text, guessed_words(text, guess(model, rows), space)))
             if self.log is not None:
-                ranked += rank_queries([(text, rows)], self.log)
+                ranked += rank_queries(
+                    [(text, rows)], self.log, shape_shows=self.shape_shows, score=self.score
+                )
         recoveries = [
             WordRecovery(
                 name, f"{KNOWN_MECHANISM}; {BELIEFS[name]}{model.name}", tuple(words[name])
