@@ -18,10 +18,17 @@ from sottovoce.privacy import attack
 from sottovoce.privacy.attacks.query_log import QueryLog
 from sottovoce.privacy.attacks.releases import Released, read_releases
 from sottovoce.privacy.attacks.report import RiskReport
-from sottovoce.privacy.attacks.run import ATTACKS, NO_LOG, NO_MECHANISM, WHOLE_RELEASE
+from sottovoce.privacy.attacks.run import (
+    ANOTHER_LAW,
+    ATTACKS,
+    NO_LOG,
+    NO_MECHANISM,
+    WHOLE_RELEASE,
+)
 from sottovoce.privacy.attacks.words import WordRecovery
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
 from sottovoce.statistics import clopper_pearson
+from sottovoce.text import TextPipeline
 
 ON_WORDS = ("mode", "uniform", "prior", "context")
 
@@ -77,17 +84,18 @@ def right(report: RiskReport, name: str, n: int) -> int:
     ("file", "words", "queries"),
     [
         ("CMP/obfuscatedText_CMP_10", 0.81, 0.35),
-        ("CMP/obfuscatedText_CMP_12.5", 0.95, 0.74),
+        ("CMP/obfuscatedText_CMP_12.5", 0.95, 0.77),
         ("Mahalanobis/obfuscatedText_Mahalanobis_10", 0.76, 0.26),
-        ("Mahalanobis/obfuscatedText_Mahalanobis_12.5", 0.91, 0.65),
+        ("Mahalanobis/obfuscatedText_Mahalanobis_12.5", 0.91, 0.67),
         ("VickreyCMP/obfuscatedText_VickreyCMP_10", 0.71, 0.21),
-        ("VickreyCMP/obfuscatedText_VickreyCMP_12.5", 0.92, 0.65),
+        ("VickreyCMP/obfuscatedText_VickreyCMP_12.5", 0.92, 0.67),
         ("VickreyMhl/obfuscatedText_VickreyMhl_10", 0.52, 0.07),
     ],
 )
 def test_the_mode_recovers_what_was_published(
     shared_data: Path, file: str, words: float, queries: float
 ) -> None:
+    # One query ends in a blank to fill in, "_____.", which is no word.
     releases = read_releases(shared_data / "reference" / "msmarco-dl19" / f"{file}.csv.gz")
     report = attack(releases, attacks=["mode"], counts=[50])
     ((n, recovery),) = report.recoveries
@@ -183,6 +191,35 @@ def test_parts_of_a_compound_are_attacked_one_by_one(small_space: WordSpace) -> 
     for name in ("uniform", "prior"):
         recovery = recovery_of(report, name, 5)
         assert (recovery.words.right, recovery.words.total, recovery.whole.value) == (4, 4, 1)
+
+
+@pytest.mark.parametrize(
+    ("spec", "protect"),
+    [
+        ("santext:epsilon=50", "all"),
+        ("wbb:epsilon=5,k=2,n=15", "noun,adjective"),
+        ("custext:epsilon=3,k=8", "content"),
+        ("santext:epsilon=3", "content"),
+    ],
+)
+def test_a_query_is_named_by_what_was_left_in_clear_too(
+    frequent_words: WordSpace, spec: str, protect: str
+) -> None:
+    """Words in clear and compounds that come back whole are no reason to rule the query out."""
+    texts = ["price of self-help books", "history of the state", "death of a child in the house"]
+    others = ["price of good-will books", "history of the church", "life of a child in the city"]
+    mech = mechanism(spec, space=frequent_words)
+    pipeline = TextPipeline(protect=protect)
+    results = list(Obfuscator(mech, n=8, rng=2, pipeline=pipeline).obfuscate(texts))
+    report = attack(
+        [Released(str(at), result.text, result.variants) for at, result in enumerate(results)],
+        mechanism=mech,
+        pipeline=pipeline,
+        log=QueryLog([*others, *texts, "house prices"]),
+        counts=[8],
+    )
+    ((_, inference),) = report.inferences
+    assert [query.rank for query in inference.queries] == [1, 1, 1]
 
 
 def test_the_pipeline_of_obfuscate_is_attacked_as_it_is(small_space: WordSpace) -> None:
@@ -448,4 +485,5 @@ def test_another_vocabulary_is_not_taken_for_safety(small_space: WordSpace) -> N
     assert results[0].made_with != mechanism("wbb", space=small_space).made_with
     whole = mechanism("wbb", space=small_space, k=4, n=50)
     mistaken = attack(releases, mechanism=whole, attacks=["uniform"], counts=[20])
-    assert mistaken.words is None or "cannot have made" in str(mistaken.not_tried)
+    assert mistaken.words is None
+    assert ANOTHER_LAW in mistaken.not_tried.values()
