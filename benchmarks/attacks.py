@@ -1,11 +1,14 @@
-"""What attacks that know the mechanism recover: attack x mechanism x number of variants.
+"""What attackers get who know the mechanism: one table, a line for each mechanism and release.
 
-    python benchmarks/attacks.py                           random frequent words, every mechanism
-    python benchmarks/attacks.py --only once --words 100   the release 'once' of cmp alone
-    python benchmarks/attacks.py --texts FILE              the texts of a file, one a line
+    python benchmarks/attacks.py                      the demo queries and log, three seeds
+    python benchmarks/attacks.py --only cmp           the lines of one mechanism
+    python benchmarks/attacks.py --queries FILE --log FILE --seeds 1,2,3,4,5
 
-Words are drawn from a seed, each a text of its own. The table gives shares of words (and of
-texts, where they have several words); "ceiling" is what no attack on one noisy point exceeds.
+Named first, first ten: how often the query is the likeliest of the log that holds it, or among the
+ten likeliest. Words: the share recovered without the query in a list, with all words alike
+beforehand, as frequent as in the log, or in texts like those of the log (the attacked queries taken
+out of it); content words by the last of these. Intervals are of 95 %, over queries. The
+time is that of all these attacks together, with all preparation, for each place of a text.
 """
 
 from __future__ import annotations
@@ -13,77 +16,136 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from pathlib import Path
-
-from numpy.random import PCG64, Generator
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from sottovoce import Obfuscator, load_space, mechanism
-from sottovoce.mechanisms.base import WordMechanism
-from sottovoce.privacy import Recovery, Released, reconstruct
-from sottovoce.text import TextPipeline
+from sottovoce.choices import Release
+from sottovoce.collections import DEMO, load_collection
+from sottovoce.privacy import QueryLog, Released, RiskReport, attack, read_log
+from sottovoce.privacy.attacks.words import Share
+from sottovoce.spaces.space import WordSpace
 
-ONCE = [f"cmp:epsilon={epsilon}" for epsilon in (5, 10, 12.5, 15, 20)]
-ONCE += ["vickrey-cmp:epsilon=12.5", "mahalanobis:epsilon=12.5"]
-NOISE = ["cmp:epsilon=5", "cmp:epsilon=7.5", "cmp:epsilon=10", "cmp:epsilon=12.5"]
-NOISE += ["vickrey-cmp:epsilon=10", "mahalanobis:epsilon=10"]
-BOXES = ["wbb:epsilon=1", "wbb:epsilon=1,k=2,n=15", "custext:epsilon=1,compat=knn,k=10"]
-BOXES += ["custext:epsilon=1"]
-LAWS = ["santext:epsilon=1", "santext:epsilon=2", "santext:epsilon=3", "tem:epsilon=2"]
-GROUPS = {"once": ONCE, "noise": NOISE, "boxes": BOXES, "laws": LAWS}
-
-
-def released(mech: WordMechanism, texts: list[str], n: int, release: str) -> list[Released]:
-    """Seeded variants of every text, all words protected."""
-    pipeline = TextPipeline(protect="all")
-    obfuscator = Obfuscator(mech, n=n, release=release, pipeline=pipeline, rng=1)  # type: ignore[arg-type]
-    return [
-        Released(str(place), result.text, result.variants)
-        for place, result in enumerate(obfuscator.obfuscate(texts))
-    ]
+NOISE = ("cmp", "mahalanobis", "vickrey-cmp")
+SETTINGS: list[tuple[str, Release]] = [
+    *((f"{name}:epsilon={e}", "once") for name in NOISE for e in (5, 10, 12.5, 15)),
+    *((f"cmp:epsilon={e}", "independent") for e in (5, 10, 12.5, 15)),
+    *((f"{name}:epsilon={e}", "independent") for name in ("santext", "tem") for e in (1, 1.5, 2)),
+    *((f"custext:epsilon={e}", "independent") for e in (1, 3)),
+    *((f"wbb:epsilon={e}", "independent") for e in (1, 10)),
+]
+ATTACKER_SEED = 0
+"""For laws that are learned from draws; what is drawn to be attacked has the seeds asked for."""
+HEADINGS = (
+    *("mechanism", "release", "named first", "first ten"),
+    *("words, uniform", "words, prior", "words, context", "content words", "ms a place"),
+)
 
 
-def line(spec: str, release: str, found: Recovery) -> str:
-    """One row of the table."""
-    low, high = found.word_interval or (0.0, 0.0)
-    left = "" if found.survivors is None else f"{found.survivors:9.1f} survive"
-    return (
-        f"{spec:36s} {release:11s} {found.attack:12s} {found.n:3d}  {found.word_share:.3f} "
-        f"({low:.3f}-{high:.3f})  texts {found.query_share:.3f}{left}"
-    )
+@dataclass
+class Line:
+    """What came of one mechanism and release: right guesses and all, by column and query."""
+
+    counts: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def count(self, column: str, query: str, right: int, total: int) -> None:
+        """Add what came of one query with one seed."""
+        by_query = self.counts.setdefault(column, {})
+        right_before, total_before = by_query.get(query, (0, 0))
+        by_query[query] = (right_before + right, total_before + total)
+
+    def add(self, report: RiskReport) -> None:
+        """Add what came of one seed."""
+        for _, recovery in report.recoveries:
+            for text in recovery.by_text:
+                self.count(f"words, {recovery.attack}", text.id, text.right, text.words)
+                if recovery.attack == "context":
+                    self.count("content words", text.id, text.content_right, text.content)
+        for _, inference in report.inferences:
+            for query in inference.queries:
+                self.count("named first", query.id, int(query.rank <= 1), 1)
+                self.count("first ten", query.id, int(query.rank <= inference.depth), 1)
+
+    @property
+    def places(self) -> int:
+        """All words that were attacked."""
+        return sum(total for _, total in self.counts["words, uniform"].values())
+
+    def shown(self, column: str) -> str:
+        """The share over all seeds; for its interval, queries are drawn with all their seeds."""
+        right, total = zip(*self.counts[column].values(), strict=True)
+        share = Share.by_text(right, total)
+        return f"{share.value:.2f} ({share.low:.2f}–{share.high:.2f})"
+
+
+def measure(
+    space: WordSpace,
+    spec: str,
+    release: Release,
+    queries: Sequence[str],
+    log: QueryLog,
+    *,
+    n: int,
+    seeds: Sequence[int],
+) -> Line:
+    """Release all queries once with each seed, and attack what was released."""
+    line, mech = Line(), mechanism(spec, space=space)
+    for seed in seeds:
+        obfuscator = Obfuscator(mech, n=n, release=release, rng=seed)
+        releases = [
+            Released(str(number), result.text, result.variants)
+            for number, result in enumerate(obfuscator.obfuscate(queries))
+        ]
+        begun = time.perf_counter()
+        report = attack(
+            releases,
+            mechanism=mech,
+            release=release,
+            pipeline=obfuscator.pipeline,
+            log=log,
+            add_originals=True,
+            counts=[n],
+            attacks=["uniform", "prior", "context", "aligned"],
+            rng=ATTACKER_SEED,
+        )
+        line.seconds += time.perf_counter() - begun
+        line.add(report)
+    return line
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the table, line by line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--words", type=int, default=200)
-    parser.add_argument("--frequent", type=int, default=0, help="draw among so many first words")
-    parser.add_argument("--texts", type=Path, help="a file of texts, one a line, instead of words")
-    parser.add_argument("--only", choices=GROUPS, help="one group of mechanisms")
-    parser.add_argument("--spec", action="append", help="these mechanisms of the group alone")
-    parser.add_argument("--n", type=int, default=0, help="variants; 20 for once, 50 otherwise")
-    chosen = parser.parse_args()
-    space = load_space("default")
-    if chosen.texts:
-        texts = chosen.texts.read_text().splitlines()
+    names = list(dict.fromkeys(spec.partition(":")[0] for spec, _ in SETTINGS))
+    parser.add_argument("--queries", help="what is attacked, one a line; the demo's without")
+    parser.add_argument("--log", default=DEMO, help="the attacker's query log; the demo's without")
+    parser.add_argument("--seeds", default="1,2,3", help="one release of all queries for each")
+    parser.add_argument("--only", choices=names, help="the lines of one mechanism")
+    parser.add_argument("--n", type=int, default=20, help="variants of each query")
+    parser.add_argument("--limit", type=int, help="the first so many queries alone")
+    options = parser.parse_args()
+    seeds = [int(seed) for seed in options.seeds.split(",")]
+    if options.queries is None:
+        queries = list(load_collection(DEMO).queries.values())
     else:
-        rng = Generator(PCG64(0))
-        ids = rng.choice(chosen.frequent or space.size, chosen.words, replace=False)
-        texts = space.words(ids)
-    for group in [chosen.only] if chosen.only else GROUPS:
-        release = "once" if group == "once" else "independent"
-        n = chosen.n or (20 if release == "once" else 50)
-        counts = [n] if release == "once" else [1, 5, 20, n]
-        for spec in chosen.spec or GROUPS[group]:
-            mech = mechanism(spec, space=space)
-            assert isinstance(mech, WordMechanism)
-            begun = time.perf_counter()
-            found = reconstruct(
-                released(mech, texts, n, release), mech, release=release, counts=counts, rng=2
-            )
-            for each in found:
-                if each.applies:
-                    print(line(spec, release, each), flush=True)
-            print(f"  {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
+        queries = list(dict.fromkeys(read_log(options.queries)))
+    queries, log = queries[: options.limit], QueryLog(read_log(options.log))
+    space = load_space("default")
+    print(
+        f"{len(queries)} queries, a log of {len(log):,} (attacked queries that it lacks are added "
+        f"to what is searched), {options.n} variants, {len(seeds)} seeds.\n"
+    )
+    print(f"| {' | '.join(HEADINGS)} |")
+    print(f"|{'---|' * len(HEADINGS)}", flush=True)
+    for spec, release in SETTINGS:
+        if options.only not in (None, spec.partition(":")[0]):
+            continue
+        line = measure(space, spec, release, queries, log, n=options.n, seeds=seeds)
+        cells = [line.shown(column) for column in HEADINGS[2:-1]]
+        pace = f"{1000 * line.seconds / line.places:.0f}"
+        print(f"| {' | '.join([spec, release, *cells, pace])} |", flush=True)
+        print(f"  {line.seconds:.0f} s", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -377,6 +377,14 @@ def test_the_risk_of_a_query_is_measured_on_its_own_variants(in_order):
     assert (told["words"]["recovered"], told["words"]["of"]) == (4, 4)
     assert "at the first guess" in told["sentence"]
     assert "reads 4 of its 4 words" in told["sentence"]
+    for risk in (told["query"], told["words"]):
+        assert f"({risk['by']})" in risk["sentence"]
+        assert risk["knows"] in risk["sentence"]
+        assert (
+            "log of" in risk["knows"] or "uniform" in risk["knows"] or "variants" in risk["knows"]
+        )
+        assert risk["sentence"] in told["sentence"]
+    assert f"a log of {told['query']['log']:,} queries with the true one in it" in told["sentence"]
 
 
 def test_the_risk_of_unrelated_variants_is_small(in_order):
