@@ -107,7 +107,6 @@ class _Graph:
         return self.constant(name, self.weights[name])
 
     def constant(self, name: str, array: Float32Array) -> str:
-        """A constant of this name."""
         from onnx import numpy_helper
 
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))

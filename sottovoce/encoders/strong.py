@@ -78,11 +78,9 @@ class StrongEncoder:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The hash of the weights and the tokenizer."""
         return files_hash(self._files)
 
     def encode(self, texts: Sequence[str]) -> Float32Array:
-        """A row of length 1 for each text, zeros for a blank one."""
         clean = readable(texts)
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(clean)]
         filled = [place for place, text in enumerate(clean) if text]
@@ -96,7 +94,6 @@ class StrongEncoder:
         return unit_rows(rows)
 
     def _means(self, tokens: list[list[int]]) -> Float32Array:
-        """The mean state of each text of a batch."""
         lengths = np.array([len(ids) for ids in tokens], dtype=np.int32)
         longest = int(lengths.max())
         padded: IntArray = np.zeros((len(tokens), longest), dtype=np.int64)

@@ -24,7 +24,6 @@ class Documents:
             raise UsageError("two documents have the same id: give each an id of its own")
 
     def __len__(self) -> int:
-        """How many documents there are."""
         return len(self._documents)
 
     def __iter__(self) -> Iterator[Document]:
@@ -44,7 +43,6 @@ class Documents:
         return digest.hexdigest()
 
     def texts(self) -> list[str]:
-        """The whole text of each document, in order."""
         return [whole_text(document) for document in self._documents]
 
     def text(self, doc_id: str) -> str:
@@ -75,16 +73,13 @@ class DocumentEngine:
         self._documents = Documents(documents)
 
     def __len__(self) -> int:
-        """How many documents there are."""
         return len(self._documents)
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the documents."""
         return self._documents.sha256
 
     def text(self, doc_id: str) -> str:
-        """The whole text of a document, its title first."""
         return self._documents.text(doc_id)
 
 

@@ -242,7 +242,6 @@ class TfIdf(Lexical):
         return f"TfIdf({len(self)} documents)"
 
     def search(self, queries: Sequence[str], depth: int) -> list[list[Hit]]:
-        """The best ``depth`` documents of each query, best first; ties by document order."""
         lengths = [self._length(terms) for terms in self._indexed(queries)]
         answers = zip(super().search(queries, depth), lengths, strict=True)
         return [
@@ -250,7 +249,6 @@ class TfIdf(Lexical):
         ]
 
     def _length(self, terms: list[int]) -> float:
-        """The length of a query's vector."""
         counts = Counter(terms)
         weights = self._idf[list(counts)] * list(counts.values())
         return float(np.sqrt(np.sum(weights**2)))

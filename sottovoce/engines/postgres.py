@@ -19,14 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from sottovoce.engines.base import EngineError, Hit
 from sottovoce.engines.documents import SNIPPET, beginning
-from sottovoce.engines.remote import (
-    Pace,
-    check_search,
-    courtesy,
-    is_loopback,
-    plain_text,
-    sendable,
-)
+from sottovoce.engines.remote import Pace, check_search, courtesy, is_loopback, plain_text, sendable
 from sottovoce.errors import UsageError, need
 from sottovoce.text.words import words
 

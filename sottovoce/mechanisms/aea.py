@@ -95,12 +95,10 @@ class AEA(TextMechanism):
 
     @property
     def protects(self) -> str:
-        """Nouns and adjectives."""
         return NOUNS_AND_ADJECTIVES
 
     @property
     def guarantee(self) -> Guarantee:
-        """None: a heuristic."""
         return Guarantee("none", None, scope="text", caveats=CAVEATS)
 
     def rewrite(self, text: str, n: int, pipeline: TextPipeline, rng: Generator) -> Rewriting:
@@ -182,7 +180,6 @@ class _Lexicon:
         self.words: list[str] = []
 
     def id(self, word: str, /) -> int:
-        """Return the number of a word, or ``UNKNOWN``."""
         if word not in self._ids and _substitutes(
             self._of.wordnet, word, None, self._of.level, self._of.senses
         ):

@@ -26,11 +26,9 @@ class BoxMechanism(SamplingMechanism):
         """The box of each word: ids, and their log-probabilities."""
 
     def build(self, words: IntArray) -> list[Table]:
-        """The box of each word, with cumulated chances."""
         return [Table(ids, np.cumsum(np.exp(law))) for ids, law in self.laws(words)]
 
     def log_probabilities(self, ids: IntArray) -> Float64Array:
-        """Exact log-probabilities of every word of the space, (len(ids), space.size)."""
         words = self.checked(ids)
         out = np.full((len(words), self.space.size), -np.inf)
         for row, (box, law) in zip(out, self.laws(words), strict=True):

@@ -83,7 +83,6 @@ class Comet(PoolMechanism):
         return self.noise_law.noise(draws)
 
     def log_density(self, noise: Float64Array) -> Float64Array:
-        """The log-density of noise vectors, up to a constant."""
         return self.noise_law.log_density(noise)
 
     def encode(self, texts: Sequence[str]) -> Float32Array:
@@ -198,7 +197,6 @@ class CometCMP(Comet):
 
     @property
     def noise_law(self) -> SphericalNoise:
-        """That of ``cmp`` with the true budget."""
         return SphericalNoise(self.pool.dimension, self.budget)
 
     @property

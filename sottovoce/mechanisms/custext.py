@@ -109,7 +109,6 @@ class CusText(BoxMechanism):
         return [self._members[group] for group in self._group_of[place]]
 
     def _places(self, words: IntArray, count: int) -> IntArray:
-        """Where in the output vocabulary the nearest words are."""
         parts = np.split(words, range(WORDS_AT_A_TIME, len(words), WORDS_AT_A_TIME))
         return np.concatenate(
             parallel_map(lambda part: smallest(self._distances.rows(part), count), parts)

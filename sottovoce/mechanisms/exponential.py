@@ -59,7 +59,6 @@ class ExponentialMechanism(SamplingMechanism):
         return self.cost(distances) * (-0.5 * self.epsilon)
 
     def log_probabilities(self, ids: IntArray) -> Float64Array:
-        """Exact log-probabilities of every word of the space, (len(ids), space.size)."""
         all_words = self.checked(ids)
         out = np.full((len(all_words), self.space.size), -np.inf)
         for start in range(0, len(all_words), WORDS_AT_A_TIME):
@@ -126,7 +125,6 @@ class ExponentialMechanism(SamplingMechanism):
         return nearest
 
     def draw(self, ids: IntArray, draws: Draws) -> IntArray:
-        """One substitute for each id."""
         tables = self.tables
         drawn = np.full(len(ids), REST)
         pending = np.arange(len(ids))  # Rows without a substitute yet.

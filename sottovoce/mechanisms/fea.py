@@ -101,7 +101,6 @@ class FEA(TextMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """None: a heuristic."""
         return Guarantee("none", None, scope="text", caveats=CAVEATS)
 
     def rewrite(self, text: str, n: int, pipeline: TextPipeline, rng: Generator) -> Rewriting:

@@ -124,12 +124,10 @@ class Mahalanobis(NoiseMechanism):
 
     @cached_property
     def noise_law(self) -> MahalanobisNoise:
-        """The noise in the shape of the space."""
         renormalized = self.compat == "pypantera"
         return MahalanobisNoise(self.space.covariance, self.epsilon, self.lambda_, renormalized)
 
     def noise(self, draws: Draws) -> Float64Array:
-        """Spherical noise, stretched by the root of S."""
         return self.noise_law.noise(draws)
 
     def log_density(self, noise: Float64Array) -> Float64Array:

@@ -17,7 +17,6 @@ class SamplingMechanism(WordMechanism):
 
     @property
     def tables(self) -> Tables:
-        """The tables of the words met so far."""
         return tables_of(self.space, (self.spec, *self.further_resources()))
 
     @abstractmethod
@@ -25,7 +24,6 @@ class SamplingMechanism(WordMechanism):
         """A table for each of some distinct words."""
 
     def draw(self, ids: IntArray, draws: Draws) -> IntArray:
-        """One substitute for each id."""
         return self.tables.find(ids, draws.uniform(), self.build)[0]
 
     @abstractmethod

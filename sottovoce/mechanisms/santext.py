@@ -53,7 +53,6 @@ class SanText(ExponentialMechanism):
         require(0 < self.p <= 1, f"p must be above 0 and up to 1, got {self.p}")
 
     def cost(self, distances: Float64Array) -> Float64Array:
-        """The distance itself."""
         return distances
 
     @property
@@ -75,14 +74,12 @@ class SanText(ExponentialMechanism):
         return spared
 
     def draw(self, ids: IntArray, draws: Draws) -> IntArray:
-        """One substitute for each id."""
         drawn = super().draw(ids, draws)
         if self.sensitive == 1:
             return drawn
         return np.where(self._spared[ids] & (draws.uniform() >= self.p), ids, drawn)
 
     def log_probabilities(self, ids: IntArray) -> Float64Array:
-        """Exact log-probabilities of every word of the space, (len(ids), space.size)."""
         law = super().log_probabilities(ids)
         spared = np.flatnonzero(self._spared[ids])
         if len(spared):

@@ -54,7 +54,6 @@ class TEM(ExponentialMechanism):
         return 2 / self.epsilon * float(np.log(odds)) if odds > 1 else 0.0
 
     def cost(self, distances: Float64Array) -> Float64Array:
-        """The distance, up to the radius."""
         return np.minimum(distances, self.radius)
 
     @property

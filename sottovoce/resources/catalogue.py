@@ -54,7 +54,6 @@ class Resource:
 
     @property
     def folder(self) -> Path:
-        """Where it lives once added."""
         return (spaces_folder() if self.conversion else cache_folder()) / self.name
 
     @property
@@ -93,8 +92,7 @@ DEFAULT = Resource(
         ),
     ),
     conversion=Conversion(
-        format="word2vec",
-        sha256="e0623aa80ed46f8b1abf47240466c86729c27dbf9a8e3793a0053fcea2f481b1",
+        format="word2vec", sha256="e0623aa80ed46f8b1abf47240466c86729c27dbf9a8e3793a0053fcea2f481b1"
     ),
 )
 LARGE = Resource(

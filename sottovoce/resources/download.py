@@ -30,7 +30,6 @@ class PackagedFile:
 
     @property
     def name(self) -> str:
-        """What the file is called, without its folder."""
         return PurePosixPath(self.member).name
 
     @property

@@ -84,11 +84,7 @@ def _downloaded(file: PackagedFile, aside: Path, tell: Say) -> Path:
 
 
 def _converted(
-    resource: Resource,
-    conversion: Conversion,
-    file: Path,
-    folder: Path,
-    progress: Progress | None,
+    resource: Resource, conversion: Conversion, file: Path, folder: Path, progress: Progress | None
 ) -> ImportReport:
     """Make a word space of a file of vectors; refuse another one than the catalogue promises."""
     report = import_vectors(

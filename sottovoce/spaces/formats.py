@@ -79,7 +79,6 @@ class Tally:
     first: tuple[int, ...] = ()
 
     def plus(self, numbers: list[int]) -> Tally:
-        """Count some more."""
         if not numbers:
             return self
         return Tally(self.count + len(numbers), (*self.first, *numbers)[:LINES_SHOWN])

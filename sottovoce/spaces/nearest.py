@@ -76,7 +76,6 @@ class Nearest:
 
     @property
     def dimension(self) -> int:
-        """The length of a vector."""
         return int(self.vectors.shape[1])
 
     def top(self, queries: FloatArray, k: int = 1) -> tuple[IntArray, Float64Array]:

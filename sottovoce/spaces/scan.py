@@ -48,12 +48,10 @@ class Candidates:
         return len(self.rows)
 
     def where(self, kept: NDArray[np.bool_]) -> Candidates:
-        """The pairs that a mask keeps."""
         return Candidates(self.rows[kept], self.columns[kept], self.scores[kept])
 
     @staticmethod
     def join(parts: list[Candidates]) -> Candidates:
-        """All pairs of several lists."""
         return Candidates(
             np.concatenate([part.rows for part in parts]),
             np.concatenate([part.columns for part in parts]),
@@ -109,7 +107,6 @@ class BlasScan:
         self.bound = FloatBound(operand, folded)
 
     def candidates(self, points: Float32Array, k: int) -> Candidates:
-        """Scan all words for one block of queries."""
         queries = np.ascontiguousarray(self.bound.queries(points).T)
         tracker = Tracker(k, self.bound.slack(points))
         width = block_width(len(self.operand), len(points), WORDS, SCORES)

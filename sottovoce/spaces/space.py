@@ -142,12 +142,10 @@ class WordSpace:
 
     @property
     def size(self) -> int:
-        """How many words there are."""
         return len(self._folded)
 
     @property
     def dimension(self) -> int:
-        """The length of a vector."""
         return int(self._folded.shape[1]) - 1
 
     @property
@@ -170,7 +168,6 @@ class WordSpace:
         )
 
     def word(self, position: int) -> str:
-        """The word with this id."""
         if not 0 <= position < self.size:
             raise IndexError(f"word id {position} is not in 0..{self.size - 1}")
         start, end = self._offsets[position], self._offsets[position + 1]

@@ -39,7 +39,6 @@ class TorchScan:
         self.bound = FloatBound(operand, folded)
 
     def candidates(self, points: Float32Array, k: int) -> Candidates:
-        """Scan all words for one block of queries."""
         torch = self.torch
         queries = torch.from_numpy(self.bound.queries(points)).to(self.device)
         room = torch.from_numpy(self.bound.slack(points)).to(self.device)

@@ -65,7 +65,6 @@ class Losses:
 
     @classmethod
     def joined(cls, parts: list[Losses], complete: bool) -> Losses:
-        """All pairs of several parts."""
         columns = {
             array.name: np.concatenate([getattr(part, array.name) for part in parts])
             for array in fields(cls)

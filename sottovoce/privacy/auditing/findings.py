@@ -135,7 +135,6 @@ class Witness:
 
     @property
     def sentence(self) -> str:
-        """The witness in words."""
         if self.probabilities is None:
             comparison = "has log-densities that differ by"
         else:
@@ -245,7 +244,6 @@ class ClaimVerdict:
     verdict: Verdict
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
         return {**vars(self), "guarantee": self.guarantee.to_dict()}
 
 
@@ -264,7 +262,6 @@ class Audit:
 
     @property
     def claims(self) -> tuple[ClaimVerdict, ...]:
-        """What became of each claim."""
         return tuple(
             ClaimVerdict(label, guarantee, self._verdict(label, guarantee))
             for label, guarantee in self.guarantees.items()
@@ -297,7 +294,6 @@ class Audit:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
         return {
             "mechanism": self.mechanism,
             "space": self.space,

@@ -103,11 +103,7 @@ def density_ratios(subject: Subject[NoiseMechanism], _: Step) -> list[Finding]:
 
 
 def _points(
-    mechanism: NoiseMechanism,
-    words: IntArray,
-    one: Float64Array,
-    two: Float64Array,
-    rng: Generator,
+    mechanism: NoiseMechanism, words: IntArray, one: Float64Array, two: Float64Array, rng: Generator
 ) -> list[Float64Array]:
     """Where to look: draws; beyond w, seen from w'; near either, along the axes of the space."""
     points = [

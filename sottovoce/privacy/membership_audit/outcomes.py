@@ -73,7 +73,6 @@ class Outcome:
     """Share of right answers, and of members found, at the auditor's own threshold."""
 
     def to_dict(self) -> dict[str, Any]:
-        """For programs."""
         fields = asdict(self)
         return {**fields.pop("setting"), **fields}
 
@@ -118,7 +117,6 @@ class MembershipReport:
         return tuple(remarks)
 
     def to_dict(self) -> dict[str, Any]:
-        """For programs."""
         fields = vars(self).copy()
         outcomes = [outcome.to_dict() for outcome in fields.pop("outcomes")]
         return {**fields, "outcomes": outcomes, "remarks": list(self.remarks)}

@@ -21,12 +21,7 @@ from sottovoce.errors import UsageError, need
 from sottovoce.mechanisms.base import Mechanism
 from sottovoce.obfuscation import Obfuscator
 from sottovoce.privacy.membership_audit.ngrams import BOUNDARY, NGramModel, windows
-from sottovoce.privacy.membership_audit.outcomes import (
-    MembershipReport,
-    Scores,
-    Setting,
-    summarize,
-)
+from sottovoce.privacy.membership_audit.outcomes import MembershipReport, Scores, Setting, summarize
 from sottovoce.privacy.membership_audit.users import Sides, UserLog, choose_users, draw_sides
 from sottovoce.randomness import as_generator, as_seed
 from sottovoce.text import tokenize
@@ -137,8 +132,7 @@ class _Auditor:
         half = len(shadows[0]) // 2
         label = np.tile(np.repeat([1, 0], half), len(shadows))
         self._classifier = pipeline.make_pipeline(
-            preprocessing.StandardScaler(),
-            linear_model.LogisticRegression(max_iter=1000),
+            preprocessing.StandardScaler(), linear_model.LogisticRegression(max_iter=1000)
         ).fit(np.concatenate(shadows), label)
 
     def scores(self, users: Float64Array) -> Float64Array:
