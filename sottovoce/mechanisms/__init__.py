@@ -14,8 +14,7 @@ from sottovoce.mechanisms import (
     wbb,
 )
 from sottovoce.mechanisms.base import Mechanism, WordMechanism
-from sottovoce.mechanisms.build import mechanism
-from sottovoce.mechanisms.registry import kind, names, parse, register
+from sottovoce.mechanisms.build import kind, mechanism, names, parse, register
 
 __all__ = [
     "Mechanism",

@@ -21,7 +21,7 @@ from sottovoce.guarantees import Guarantee
 from sottovoce.language.tagging import Tagger, load_tagger
 from sottovoce.language.wordnet import Pos, Sense, WordNet
 from sottovoce.mechanisms.base import Rewriting, TextMechanism, parameter, require, resource
-from sottovoce.mechanisms.registry import register
+from sottovoce.mechanisms.build import register
 from sottovoce.text import PreparedText, TextPipeline
 from sottovoce.text.comparing import comparable, folded_text
 from sottovoce.text.protection import NOUNS_AND_ADJECTIVES, tagged

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from sottovoce.guarantees import Guarantee
+from sottovoce.mechanisms.build import register
 from sottovoce.mechanisms.noise import NOISE_CAVEATS, NoiseMechanism, SphericalNoise
-from sottovoce.mechanisms.registry import register
 from sottovoce.randomness import Draws
 from sottovoce.types import Float64Array
 

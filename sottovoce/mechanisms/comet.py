@@ -16,9 +16,9 @@ from sottovoce.arrays import row_norms
 from sottovoce.errors import SottovoceError
 from sottovoce.guarantees import MANY_RELEASES, Guarantee
 from sottovoce.mechanisms.base import ROWS_AT_A_TIME, PoolMechanism, parameter, require
+from sottovoce.mechanisms.build import register
 from sottovoce.mechanisms.mahalanobis import PER_EUCLIDEAN_DISTANCE, MahalanobisNoise
 from sottovoce.mechanisms.noise import NoiseLaw, SphericalNoise
-from sottovoce.mechanisms.registry import register
 from sottovoce.randomness import Draws, Streams
 from sottovoce.types import Float32Array, Float64Array, IntArray
 

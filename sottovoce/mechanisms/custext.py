@@ -11,8 +11,8 @@ import numpy as np
 
 from sottovoce.guarantees import FIXED_LENGTH, MANY_RELEASES, WORD_BY_WORD, Guarantee
 from sottovoce.mechanisms.base import EPSILON_HELP, parameter, require
-from sottovoce.mechanisms.boxes import BoxMechanism, normalized
-from sottovoce.mechanisms.registry import register
+from sottovoce.mechanisms.build import register
+from sottovoce.mechanisms.sampling import BoxMechanism, normalized
 from sottovoce.spaces.distances import Distances, Measure, smallest
 from sottovoce.spaces.space import WordSpace
 from sottovoce.threads import parallel_map

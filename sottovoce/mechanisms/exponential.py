@@ -15,8 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sottovoce.mechanisms.sampling import SamplingMechanism
-from sottovoce.mechanisms.tables import REST, Table
+from sottovoce.mechanisms.sampling import REST, SamplingMechanism, Table
 from sottovoce.randomness import Draws
 from sottovoce.spaces.distances import WORDS_AT_A_TIME, Distances, Ranges
 from sottovoce.threads import parallel_map

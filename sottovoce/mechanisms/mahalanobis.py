@@ -10,8 +10,8 @@ import numpy as np
 
 from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms.base import parameter, require
+from sottovoce.mechanisms.build import register
 from sottovoce.mechanisms.noise import NOISE_CAVEATS, NoiseMechanism, spherical_noise
-from sottovoce.mechanisms.registry import register
 from sottovoce.randomness import Draws
 from sottovoce.types import Float64Array, IntArray
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from sottovoce.guarantees import FIXED_LENGTH, MANY_RELEASES, WORD_BY_WORD, Guarantee
 from sottovoce.mechanisms.base import EPSILON_HELP, parameter, require
+from sottovoce.mechanisms.build import register
 from sottovoce.mechanisms.exponential import ExponentialMechanism
-from sottovoce.mechanisms.registry import register
 from sottovoce.randomness import Draws
 from sottovoce.types import BoolArray, Float64Array, IntArray
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from sottovoce.guarantees import FIXED_LENGTH, MANY_RELEASES, WORD_BY_WORD, Guarantee
 from sottovoce.mechanisms.base import EPSILON_HELP, parameter, require
+from sottovoce.mechanisms.build import register
 from sottovoce.mechanisms.exponential import ExponentialMechanism
-from sottovoce.mechanisms.registry import register
 from sottovoce.mechanisms.santext import OFF_AND_ON
 from sottovoce.types import Float64Array
 

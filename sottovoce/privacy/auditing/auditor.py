@@ -8,8 +8,8 @@ import numpy as np
 
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import Mechanism, WordMechanism
-from sottovoce.mechanisms.boxes import BoxMechanism
 from sottovoce.mechanisms.exponential import ExponentialMechanism
+from sottovoce.mechanisms.sampling import BoxMechanism
 from sottovoce.privacy.auditing import (
     exact,
     noise_checks,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from sottovoce.mechanisms.base import WordMechanism
-from sottovoce.mechanisms.boxes import BoxMechanism
+from sottovoce.mechanisms.sampling import BoxMechanism
 from sottovoce.privacy.auditing.findings import (
     TOLERANCE,
     Claim,
