@@ -8,8 +8,7 @@ import numpy as np
 
 from sottovoce.collections import Document
 from sottovoce.encoders import Encoder, corpus_vectors, load_encoder
-from sottovoce.engines.base import Hit
-from sottovoce.engines.documents import DocumentEngine
+from sottovoce.engines.base import DocumentEngine, Hit
 from sottovoce.errors import UsageError
 from sottovoce.spaces.scan import FloatBound
 from sottovoce.threads import parallel_map

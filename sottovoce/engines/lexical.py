@@ -15,8 +15,7 @@ from itertools import groupby
 import numpy as np
 
 from sottovoce.collections import Document
-from sottovoce.engines.base import Hit
-from sottovoce.engines.documents import DocumentEngine, whole_text
+from sottovoce.engines.base import DocumentEngine, Hit, whole_text
 from sottovoce.errors import UsageError
 from sottovoce.text.words import content_words, stems
 from sottovoce.types import Float64Array, IntArray

@@ -17,8 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from sottovoce.engines.base import EngineError, Hit
-from sottovoce.engines.documents import SNIPPET, beginning
+from sottovoce.engines.base import SNIPPET, EngineError, Hit, beginning
 from sottovoce.engines.remote import Pace, check_search, courtesy, is_loopback, plain_text, sendable
 from sottovoce.errors import UsageError, need
 from sottovoce.text.words import words

@@ -1,7 +1,7 @@
 """What is added by name: word spaces, WordNet, the strong encoder.
 
-``catalogue.py`` says what there is, ``download.py`` fetches packages, ``install.py`` adds, and
-``local.py`` knows what is on this machine.
+``catalogue.py`` says what there is, ``install.py`` fetches and adds it, and ``local.py`` knows what
+is on this machine.
 """
 
 from sottovoce.resources.catalogue import CATALOGUE, DEFAULT, STRONG, WORDNET, Resource, find, named
