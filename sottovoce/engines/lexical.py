@@ -171,10 +171,8 @@ class Lexical(DocumentEngine, ABC):
 
     def _rarest_last(self, terms: list[int]) -> tuple[int, ...]:
         """The terms in an order in which many queries begin alike and end in a short list."""
-        return tuple(sorted(terms, key=lambda term: (-self._frequency(term), term)))
-
-    def _frequency(self, term: int) -> int:
-        return self._edges[term + 1] - self._edges[term]
+        edges = self._edges
+        return tuple(sorted(terms, key=lambda term: (edges[term] - edges[term + 1], term)))
 
     def _span(self, term: int) -> slice:
         return slice(self._edges[term], self._edges[term + 1])

@@ -13,8 +13,7 @@ comes down to counting occurrences, and one word said five times would outrank f
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sottovoce.engines.base import SNIPPET, EngineError, Hit, beginning
@@ -73,9 +72,17 @@ class Postgres:
 
     def search(self, queries: Sequence[str], depth: int) -> list[list[Hit]]:
         """The best ``depth`` documents that hold any word of each query; ties by id."""
+        import psycopg
+
         check_search(queries, depth, self.most_queries)
-        with self._errors(), self._connected() as connection:
-            return [self._search(connection, query, depth) for query in queries]
+        settings = {**self._where, "autocommit": True, "prepare_threshold": None}
+        try:
+            with psycopg.connect(**settings) as connection:
+                connection.read_only = True
+                return [self._search(connection, query, depth) for query in queries]
+        except psycopg.Error as error:
+            # In words of our own: the server's may repeat a query.
+            raise EngineError(f"{self.name} {_reason(error)}") from None
 
     def _search(self, connection: psycopg.Connection[Any], query: str, depth: int) -> list[Hit]:
         distinct = dict.fromkeys(words(sendable(query)))
@@ -93,24 +100,6 @@ class Postgres:
             Hit(str(doc_id), score, plain_text(title), beginning(plain_text(text)))
             for doc_id, score, title, text in rows
         ]
-
-    @contextmanager
-    def _connected(self) -> Iterator[psycopg.Connection[Any]]:
-        import psycopg
-
-        with psycopg.connect(**self._where, autocommit=True, prepare_threshold=None) as connection:
-            connection.read_only = True
-            yield connection
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Say what failed in words of our own: the server's may repeat a query."""
-        import psycopg
-
-        try:
-            yield
-        except psycopg.Error as error:
-            raise EngineError(f"{self.name} {_reason(error)}") from None
 
 
 def _statement(table: str, doc_id: str, title: str, text: str, parsed: str, language: str) -> Any:

@@ -19,6 +19,7 @@ OFF_AND_ON = (
     "it changes from almost always to almost never within a narrow range of epsilon (1 to 5 on the "
     "default space): look at how many words come back unchanged"
 )
+METRIC_CAVEATS = (OFF_AND_ON, WORD_BY_WORD, FIXED_LENGTH, MANY_RELEASES)
 
 
 @register
@@ -91,20 +92,10 @@ class SanText(ExponentialMechanism):
     def guarantee(self) -> Guarantee:
         """Metric privacy in Euclidean distance; the proof holds. SanText+ as a whole has none."""
         if self.sensitive == 1:
-            return Guarantee(
-                "metric",
-                self.epsilon,
-                "euclidean",
-                caveats=(OFF_AND_ON, WORD_BY_WORD, FIXED_LENGTH, MANY_RELEASES),
-            )
-        return Guarantee(
-            "none",
-            None,
-            caveats=(
-                f"only the rarest {self.sensitive:.0%} of the words have metric privacy with "
-                f"epsilon {self.epsilon:g} among each other; every other word is released as it is "
-                f"with probability {1 - self.p:g}, and who sees it knows it",
-                OFF_AND_ON,
-                WORD_BY_WORD,
-            ),
+            return Guarantee("metric", self.epsilon, "euclidean", caveats=METRIC_CAVEATS)
+        rarest = (
+            f"only the rarest {self.sensitive:.0%} of the words have metric privacy with epsilon "
+            f"{self.epsilon:g} among each other; every other word is released as it is with "
+            f"probability {1 - self.p:g}, and who sees it knows it"
         )
+        return Guarantee("none", None, caveats=(rarest, OFF_AND_ON, WORD_BY_WORD))

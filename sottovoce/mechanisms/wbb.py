@@ -118,7 +118,6 @@ class WBB(BoxMechanism):
     @property
     def guarantee(self) -> Guarantee:
         """None: the support depends on the input."""
-        caveats = (NOT_PRIVATE, NEVER_ITSELF, WORD_BY_WORD)
-        return Guarantee(
-            "none", None, caveats=(NO_EPSILON, *caveats) if self.compat == "repo" else caveats
-        )
+        no_epsilon = (NO_EPSILON,) if self.compat == "repo" else ()
+        caveats = (*no_epsilon, NOT_PRIVATE, NEVER_ITSELF, WORD_BY_WORD)
+        return Guarantee("none", None, caveats=caveats)

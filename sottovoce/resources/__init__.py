@@ -8,17 +8,5 @@ from sottovoce.resources.catalogue import CATALOGUE, DEFAULT, STRONG, WORDNET, R
 from sottovoce.resources.install import add, import_file
 from sottovoce.resources.local import installed, listed, load_space
 
-__all__ = [
-    "CATALOGUE",
-    "DEFAULT",
-    "STRONG",
-    "WORDNET",
-    "Resource",
-    "add",
-    "find",
-    "import_file",
-    "installed",
-    "listed",
-    "load_space",
-    "named",
-]
+__all__ = ["CATALOGUE", "DEFAULT", "STRONG", "WORDNET", "Resource", "add", "find", "import_file"]
+__all__ += ["installed", "listed", "load_space", "named"]
