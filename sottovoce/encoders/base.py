@@ -44,11 +44,9 @@ class Encoder(Protocol):
     @property
     def fingerprint(self) -> str:
         """A hash of everything that decides the vectors; vectors kept on disk go by it."""
-        ...
 
     def encode(self, texts: Sequence[str]) -> Float32Array:
         """A row of length 1 for each text, zeros for a blank one; batches change nothing."""
-        ...
 
 
 @cache

@@ -74,7 +74,6 @@ class StrongEncoder:
 
     @staticmethod
     def installed() -> bool:
-        """Whether everything it needs is on this machine."""
         return not _missing_packages() and _folder() is not None
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -58,7 +58,6 @@ class SearchEngine(Protocol):
 
     def search(self, queries: Sequence[str], depth: int) -> list[list[Hit]]:
         """The best ``depth`` documents of each query, best first; equal queries, equal answers."""
-        ...
 
 
 @runtime_checkable
@@ -67,7 +66,6 @@ class LocalEngine(SearchEngine, Protocol):
 
     def text(self, doc_id: str) -> str:
         """The whole text of a document, its title first."""
-        ...
 
 
 @runtime_checkable
@@ -76,7 +74,6 @@ class RankingEngine(Protocol):
 
     def ranks(self, queries: Sequence[str], doc_ids: Sequence[str], depth: int) -> IntArray:
         """The rank (from 1) of each document for each query; 0 where it is not in the best."""
-        ...
 
 
 def ranks_of(
@@ -134,7 +131,6 @@ class Documents:
         return [whole_text(document) for document in self._documents]
 
     def text(self, doc_id: str) -> str:
-        """The whole text of a document, its title first."""
         return whole_text(self._documents[self.place(doc_id)])
 
     def place(self, doc_id: str) -> int:

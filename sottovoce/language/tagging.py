@@ -46,11 +46,9 @@ class Tagger(Protocol):
 
     def tags(self, tokens: Sequence[str]) -> list[str]:
         """Give each token its Penn Treebank tag; ``.``, ``?`` and ``!`` end sentences."""
-        ...
 
     def knows(self, word: str) -> bool:
         """Whether the tag of this word is more than a guess by its form."""
-        ...
 
 
 def load_tagger(name: str = "auto") -> Tagger:

@@ -116,7 +116,6 @@ class CusText(BoxMechanism):
 
     @cached_property
     def _group_of(self) -> IntArray:
-        """The group of each word of the output vocabulary."""
         output = self.space.output.ids
         vocabulary = hashlib.blake2b(output.tobytes(), digest_size=8).hexdigest()
         return self.space.derived(

@@ -139,5 +139,4 @@ class PoolKind(ResourceKind):
         return Pool(["stand-in"], settings["encoder"], name="stand-in")
 
     def facts(self, resource: Pool) -> Facts:
-        """How many strings, and the hash of them and their encoder."""
         return {"name": resource.name, "strings": len(resource), "sha256": resource.sha256}

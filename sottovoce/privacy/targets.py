@@ -110,7 +110,6 @@ class Judge(Protocol):
 
     def failing(self, epsilon: float, places: IntArray) -> IntArray:
         """Places of such words, the first found; none if all words at ``places`` pass."""
-        ...
 
 
 class LawJudge:

@@ -134,7 +134,6 @@ class Sampler:
         return mechanism.draw(inputs, Draws(generators)).reshape(len(places), count)
 
     def batches(self, mechanism: WordMechanism, places: IntArray, draws: int) -> Iterator[IntArray]:
-        """All draws for some words, batch after batch."""
         for number, start in enumerate(range(0, draws, DRAWN_TOGETHER)):
             yield self.batch(mechanism, places, number, min(DRAWN_TOGETHER, draws - start))
 

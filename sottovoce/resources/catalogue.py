@@ -69,7 +69,6 @@ class Resource:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What people may call it: the alias, if there is one, and the name."""
         return (self.name,) if self.alias is None else (self.alias, self.name)
 
     @property

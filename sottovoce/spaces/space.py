@@ -196,7 +196,6 @@ class WordSpace:
         return UNKNOWN
 
     def ids(self, words: Sequence[str]) -> IntArray:
-        """The ids of words, ``UNKNOWN`` where the space lacks one."""
         return np.fromiter((self.id(word) for word in words), dtype=np.int64, count=len(words))
 
     def __contains__(self, word: str) -> bool:

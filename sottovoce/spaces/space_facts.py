@@ -53,7 +53,7 @@ def describe(space: WordSpace, choices: tuple[str, ...] = ("all", "clean")) -> S
         source=space.source,
         output_vocabularies={choice: len(admitted(space, choice)) for choice in choices},
         missing_words={
-            choice: read_word_list(space, choice.removeprefix(FILE))[1]
+            choice: read_word_list(space, choice.removeprefix(FILE)).missing
             for choice in choices
             if choice.startswith(FILE)
         },

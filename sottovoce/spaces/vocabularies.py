@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,14 @@ from sottovoce.types import IntArray
 CHOICES = ("all", "clean", "dictionary", "language:CODE", "file:PATH")
 ENGLISH = "en"
 WORDS_OF_ONE_LETTER = frozenset({"a", "i"})
+
+
+@dataclass(frozen=True)
+class WordList:
+    """The words of a user's list that a space has, and how many it lacks."""
+
+    ids: IntArray
+    missing: int
 
 
 def choose_output(space: WordSpace, choice: str) -> OutputVocabulary:
@@ -41,7 +50,7 @@ def admitted(space: WordSpace, choice: str) -> IntArray:
         case "language", code if code:
             return _of_language(space, code)
         case "file", path if path:
-            return read_word_list(space, path)[0]
+            return read_word_list(space, path).ids
     raise UsageError(f"unknown output vocabulary '{choice}': use {', '.join(CHOICES)}")
 
 
@@ -57,14 +66,14 @@ def _letters_and_marks(word: str) -> bool:
     return not word.isascii() and all(unicodedata.category(sign)[0] in "LM" for sign in word)
 
 
-def read_word_list(space: WordSpace, path: str) -> tuple[IntArray, int]:
-    """The ids of the words of a list, one a line, in UTF-8, and how many the space lacks."""
+def read_word_list(space: WordSpace, path: str) -> WordList:
+    """Read a list of words to release, one a line, in UTF-8."""
     try:
         listed = read_words(Path(path).expanduser())
     except SottovoceError as error:
         raise UsageError(f"cannot read the word list {path}: {error}") from None
     ids = _ids_where(space, listed.__contains__)
-    return ids, len(listed) - len(ids)
+    return WordList(ids, missing=len(listed) - len(ids))
 
 
 def _of_language(space: WordSpace, code: str) -> IntArray:

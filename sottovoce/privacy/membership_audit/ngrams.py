@@ -81,7 +81,6 @@ class NGramModel:
             self._levels.append(self._count(local, length))
 
     def knows(self, words: IntArray) -> BoolArray:
-        """Whether each word occurred in what the model learnt from."""
         return np.isin(words, self.words)
 
     def probabilities(self, asked: IntArray) -> Float64Array:
