@@ -14,14 +14,7 @@ from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import Mechanism, WordMechanism
 from sottovoce.mechanisms.exponential import ExponentialMechanism
 from sottovoce.mechanisms.sampling import BoxMechanism
-from sottovoce.privacy.auditing import (
-    exact,
-    noise_checks,
-    pipeline_checks,
-    pool_checks,
-    sampled_bounds,
-    word_checks,
-)
+from sottovoce.privacy.auditing import exact, noise_checks, sampled_bounds, text_checks, word_checks
 from sottovoce.privacy.auditing.all_pairs import all_pairs
 from sottovoce.privacy.auditing.findings import (
     FEWEST_DRAWS,
@@ -118,19 +111,19 @@ def _checks(mechanism: Mechanism, claims: list[Claim]) -> Iterator[Check]:
         yield word_checks.returned_originals
         yield word_checks.effect_of_epsilon
         yield word_checks.batch_independence
-        yield pipeline_checks.no_memory
+        yield text_checks.no_memory
     elif mechanism.has_density:
-        yield pool_checks.density_ratios
-        yield pool_checks.draws_follow_density
-        yield pool_checks.released_strings
-        yield pool_checks.effect_of_epsilon
-        yield pool_checks.batch_independence
+        yield text_checks.density_ratios
+        yield text_checks.draws_follow_density
+        yield text_checks.released_strings
+        yield text_checks.effect_of_epsilon
+        yield text_checks.batch_independence
     if not mechanism.shares_noise:
-        yield pipeline_checks.order_and_seed
+        yield text_checks.order_and_seed
     if mechanism.cuts_texts and not mechanism.by_word:
-        yield pipeline_checks.determinism
-    yield pipeline_checks.pass_through
-    yield pipeline_checks.composition
+        yield text_checks.determinism
+    yield text_checks.pass_through
+    yield text_checks.composition
 
 
 def _nothing_claimed(_: Subject[Mechanism], __: Step) -> list[Finding]:
