@@ -63,12 +63,8 @@ def _load(model: str) -> SentenceTransformer:
     # Before the import: the package reads them once.
     os.environ.update(dict.fromkeys(OFFLINE, "1"))
     try:
-        need(
-            "sentence_transformers",
-            "encoders",
-            "models of your own need an extra",
-            " (or use 'light' or 'strong')",
-        )
+        why = "models of your own need an extra"
+        need("sentence_transformers", "encoders", why, " (or use 'light' or 'strong')")
     except SottovoceError:
         if not folder.is_dir():
             raise _unknown(model) from None

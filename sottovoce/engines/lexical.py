@@ -37,9 +37,8 @@ class Lexical(DocumentEngine, ABC):
         terms, lengths = array("q"), array("q")
         for document in self._documents:
             document_stems = stems(content_words(whole_text(document)))
-            terms.extend(
-                [self._terms.setdefault(stem, len(self._terms)) for stem in document_stems]
-            )
+            ids = [self._terms.setdefault(stem, len(self._terms)) for stem in document_stems]
+            terms.extend(ids)
             lengths.append(len(document_stems))
         self._index(np.asarray(terms, dtype=np.int64), np.asarray(lengths, dtype=np.int64))
 
@@ -72,14 +71,8 @@ class Lexical(DocumentEngine, ABC):
         for terms in self._indexed(queries):
             places, scores = self._scores(terms)
             best = _best(scores, depth)
-            answers.append(
-                [
-                    self._documents.hit(place, score)
-                    for place, score in zip(
-                        places[best].tolist(), (scores[best] / UNITS).tolist(), strict=True
-                    )
-                ]
-            )
+            ranking = zip(places[best].tolist(), (scores[best] / UNITS).tolist(), strict=True)
+            answers.append([self._documents.hit(place, score) for place, score in ranking])
         return answers
 
     def ranks(self, queries: Sequence[str], doc_ids: Sequence[str], depth: int) -> IntArray:

@@ -90,12 +90,10 @@ class Postgres:
             return []
         any_word = " or ".join(f'"{word}"' for word in distinct)
         with self._pace.turn(), connection.transaction():
-            connection.execute(
-                "SELECT set_config('statement_timeout', %s, true)", [str(self._milliseconds)]
-            )
-            rows = connection.execute(
-                self._statement, {"query": any_word, "depth": depth}
-            ).fetchall()
+            timeout = [str(self._milliseconds)]
+            connection.execute("SELECT set_config('statement_timeout', %s, true)", timeout)
+            asked = {"query": any_word, "depth": depth}
+            rows = connection.execute(self._statement, asked).fetchall()
         return [
             Hit(str(doc_id), score, plain_text(title), beginning(plain_text(text)))
             for doc_id, score, title, text in rows

@@ -105,9 +105,8 @@ class AEA(TextMechanism):
         """The ``n`` most similar candidates that are not too similar, best first."""
         lexicon = _Lexicon(self)
         uniform = pipeline.unknown == "uniform"
-        prepared = (replace(pipeline, unknown="drop") if uniform else pipeline).prepare(
-            text, lexicon
-        )
+        preparing = replace(pipeline, unknown="drop") if uniform else pipeline
+        prepared = preparing.prepare(text, lexicon)
         caveats = list(prepared.caveats())
         if uniform and prepared.counts.dropped:
             caveats.append(LEFT_OUT)

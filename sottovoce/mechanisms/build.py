@@ -191,9 +191,8 @@ def register_resource(kind: KindOfResource) -> KindOfResource:
 
 def resource_settings() -> dict[str, Any]:
     """All settings that choose resources, with their defaults."""
-    return {
-        name: default for kind in RESOURCE_KINDS.values() for name, default in kind.settings.items()
-    }
+    kinds = RESOURCE_KINDS.values()
+    return {name: default for kind in kinds for name, default in kind.settings.items()}
 
 
 # Building.

@@ -83,10 +83,8 @@ class CusText(BoxMechanism):
         owners = np.repeat(words, [len(box) for box in boxes])
         distances = self._distances.pairs(owners, np.concatenate([*boxes, words[:0]]))
         ends = np.cumsum([len(box) for box in boxes])[:-1]
-        return [
-            (box, self._law(far))
-            for box, far in zip(boxes, np.split(distances, ends), strict=False)
-        ]
+        by_box = zip(boxes, np.split(distances, ends), strict=False)
+        return [(box, self._law(far)) for box, far in by_box]
 
     def _law(self, distances: Float64Array) -> Float64Array:
         spread = np.ptp(distances)

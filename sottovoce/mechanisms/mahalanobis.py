@@ -155,12 +155,8 @@ class Mahalanobis(NoiseMechanism):
         """Metric privacy in the Mahalanobis distance; none for the compat noise."""
         if self.compat != "none":
             return Guarantee("none", None, caveats=(RENORMALIZED, *NOISE_CAVEATS))
-        return Guarantee(
-            "metric",
-            self.epsilon,
-            f"mahalanobis(lambda={self.lambda_:g})",
-            caveats=(NOT_EUCLIDEAN, *NOISE_CAVEATS),
-        )
+        metric = f"mahalanobis(lambda={self.lambda_:g})"
+        return Guarantee("metric", self.epsilon, metric, caveats=(NOT_EUCLIDEAN, *NOISE_CAVEATS))
 
     def facts(self) -> dict[str, float]:
         """The bound per unit of Euclidean distance on this space."""

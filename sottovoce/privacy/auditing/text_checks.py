@@ -183,10 +183,10 @@ def density_ratios(subject: Subject[Comet], _: Step) -> list[Finding]:
         figures: Figures = {"pairs": len(texts), "points": len(texts) * len(points)}
         figures["worst_excess"] = float((best - bounds)[worst])
         verdict: Verdict = "NOT REFUTED"
-        sentence, witness = (
+        witness = None
+        sentence = (
             f"at {figures['points']:,} points for {len(texts)} pairs of strings no log-ratio of "
-            "densities exceeds its bound.",
-            None,
+            "densities exceeds its bound."
         )
         if best[worst] > bounds[worst] + ROUNDING * (1 + bounds[worst]):
             verdict = "REFUTED"
@@ -197,9 +197,8 @@ def density_ratios(subject: Subject[Comet], _: Step) -> list[Finding]:
             ratio, bound = float(best[worst]), float(bounds[worst])
             witness = Witness(texts[worst], others[worst], output, None, ratio, bound)
         compared = Points(far, best, bounds)
-        findings.append(
-            Finding("density", claim.label, verdict, sentence, witness, figures, compared)
-        )
+        finding = Finding("density", claim.label, verdict, sentence, witness, figures, compared)
+        findings.append(finding)
     return findings
 
 
