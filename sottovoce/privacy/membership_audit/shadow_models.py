@@ -179,7 +179,7 @@ def membership(
     if shadows < 1 or repeats < 1:
         raise UsageError("at least one shadow model and one repeat are needed")
     users = choose_users(log, members, min_queries, max_queries)
-    _sklearn()
+    need("sklearn", "lab", "the membership audit needs scikit-learn")
     seeds = [None] * repeats if rng is None else as_seed(rng).spawn(repeats)
     models = count_up(progress, repeats * (1 + len(mechanisms)) * (1 + shadows))
     by_setting: dict[Setting, list[Scores]] = {}
@@ -212,13 +212,13 @@ class _Repeat:
     def audits(self, obfuscators: Sequence[Obfuscator]) -> Iterator[tuple[Setting, Scores]]:
         clean = ([self._originals[int(u)] for u in sides.members] for sides in self._sides)
         target, *shadows = self._asked(clean)
-        naive = _Auditor(shadows)
+        naive = _auditor(shadows)
         yield Setting(None, None, "clean"), self._scores(naive, target)
         for obfuscator in obfuscators:
             target, *shadows = self._asked(self._released(obfuscator))
             name = obfuscator.mechanism.spec
             epsilon = getattr(obfuscator.mechanism, "epsilon", None)
-            aware = _Auditor(shadows)
+            aware = _auditor(shadows)
             yield Setting(name, epsilon, "obfuscated"), self._scores(aware, target)
             yield Setting(name, epsilon, "clean"), self._scores(naive, target)
 
@@ -241,31 +241,21 @@ class _Repeat:
             self._models(1)
         return answers
 
-    def _scores(self, auditor: _Auditor, target: Float64Array) -> Scores:
-        scores, sides = auditor.scores(target), self._sides[0]
+    def _scores(self, auditor: Any, target: Float64Array) -> Scores:
+        sides = self._sides[0]
+        scores = np.asarray(auditor.decision_function(target), dtype=np.float64)
         return Scores(sides, scores[: len(sides.members)], scores[len(sides.members) :])
 
 
-class _Auditor:
+def _auditor(shadows: Sequence[Float64Array]) -> Any:
     """A linear classifier of users, trained on shadow models; scores above 0 say member."""
-
-    def __init__(self, shadows: Sequence[Float64Array]) -> None:
-        linear_model, pipeline, preprocessing = _sklearn()
-        half = len(shadows[0]) // 2
-        label = np.tile(np.repeat([1, 0], half), len(shadows))
-        self._classifier = pipeline.make_pipeline(
-            preprocessing.StandardScaler(), linear_model.LogisticRegression(max_iter=1000)
-        ).fit(np.concatenate(shadows), label)
-
-    def scores(self, users: Float64Array) -> Float64Array:
-        return np.asarray(self._classifier.decision_function(users), dtype=np.float64)
-
-
-def _sklearn() -> tuple[Any, Any, Any]:
-    need("sklearn", "lab", "the membership audit needs scikit-learn")
     from sklearn import linear_model, pipeline, preprocessing
 
-    return linear_model, pipeline, preprocessing
+    half = len(shadows[0]) // 2
+    label = np.tile(np.repeat([1, 0], half), len(shadows))
+    return pipeline.make_pipeline(
+        preprocessing.StandardScaler(), linear_model.LogisticRegression(max_iter=1000)
+    ).fit(np.concatenate(shadows), label)
 
 
 class Numbering:
