@@ -16,8 +16,7 @@ from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Ledger, Promise, request_key
 from sottovoce.mechanisms.base import Mechanism
-from sottovoce.mechanisms.build import build
-from sottovoce.mechanisms.registry import parse
+from sottovoce.mechanisms.build import build, parse
 from sottovoce.obfuscation import Obfuscator, release_for
 from sottovoce.search.private_search import PrivateSearch
 from sottovoce.search.reranking import EncoderReranker, Reranker, load_reranker

@@ -35,44 +35,12 @@ if TYPE_CHECKING:
     from sottovoce.privacy.text_similarity import Similarity, SimilarityMeter, similarity
     from sottovoce.privacy.word_samples import sample_words
 
-__all__ = [
-    "Audit",
-    "Calibration",
-    "Claim",
-    "Cost",
-    "Curve",
-    "Deniability",
-    "Finding",
-    "Inference",
-    "MembershipReport",
-    "QueryLog",
-    "QuipuScore",
-    "Recovery",
-    "Released",
-    "RiskReport",
-    "Similarity",
-    "SimilarityMeter",
-    "Targets",
-    "UserLog",
-    "Verdict",
-    "Witness",
-    "attack",
-    "attacker_encoders",
-    "audit",
-    "calibrate",
-    "deniability",
-    "infer",
-    "measure_cost",
-    "membership",
-    "quipu",
-    "read_curves",
-    "read_log",
-    "read_releases",
-    "read_user_log",
-    "reconstruct",
-    "sample_words",
-    "similarity",
-]
+__all__ = ["Audit", "Calibration", "Claim", "Cost", "Curve", "Deniability", "Finding", "Inference"]
+__all__ += ["MembershipReport", "QueryLog", "QuipuScore", "Recovery", "Released", "RiskReport"]
+__all__ += ["Similarity", "SimilarityMeter", "Targets", "UserLog", "Verdict", "Witness", "attack"]
+__all__ += ["attacker_encoders", "audit", "calibrate", "deniability", "infer", "measure_cost"]
+__all__ += ["membership", "quipu", "read_curves", "read_log", "read_releases", "read_user_log"]
+__all__ += ["reconstruct", "sample_words", "similarity"]
 
 __getattr__ = lazy_names(
     __name__,

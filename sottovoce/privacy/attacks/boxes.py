@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from sottovoce.mechanisms.boxes import BoxMechanism
+from sottovoce.mechanisms.sampling import BoxMechanism
 from sottovoce.types import IntArray, Progress
 
 WORDS_AT_A_TIME = 512

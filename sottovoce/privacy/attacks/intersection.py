@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from sottovoce.mechanisms.boxes import BoxMechanism
+from sottovoce.mechanisms.sampling import BoxMechanism
 from sottovoce.privacy.attacks.boxes import contents
 from sottovoce.privacy.attacks.likelihood import Best, by_count, unseen_out
 from sottovoce.privacy.attacks.target import Target, occurrences

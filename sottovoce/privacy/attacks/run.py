@@ -11,8 +11,8 @@ import numpy as np
 from sottovoce.choices import Release
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
-from sottovoce.mechanisms.boxes import BoxMechanism
 from sottovoce.mechanisms.noise import NoiseMechanism
+from sottovoce.mechanisms.sampling import BoxMechanism
 from sottovoce.privacy.attacks.alignment import Text, align
 from sottovoce.privacy.attacks.ceiling import seen_through
 from sottovoce.privacy.attacks.cells import cells
