@@ -20,8 +20,7 @@ from sottovoce.errors import SpaceError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Budget, Ledger, NoLedgerError, Promise, Record, Spent, in_words
 from sottovoce.mechanisms.base import Mechanism
-from sottovoce.mechanisms.build import stand_ins
-from sottovoce.mechanisms.registry import kind, names
+from sottovoce.mechanisms.build import kind, names, stand_ins
 
 VERDICTS = Path(__file__).with_name("verdicts.json")
 NOT_AUDITED = "NOT AUDITED"

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from sottovoce.app.loaded import LoadedParts, Protection
 from sottovoce.mechanisms.base import Mechanism
-from sottovoce.mechanisms.registry import parse
+from sottovoce.mechanisms.build import parse
 
 PACKAGED = Path(__file__).with_name("measured.json")
 Summary: TypeAlias = dict[str, Any]

@@ -16,7 +16,7 @@ from typing import Any
 
 from sottovoce import __version__
 from sottovoce.encoders import load_encoder
-from sottovoce.engines.documents import Documents
+from sottovoce.engines.base import Documents
 from sottovoce.errors import UsageError
 from sottovoce.experiments.grid import (
     Baseline,

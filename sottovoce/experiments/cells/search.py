@@ -11,8 +11,7 @@ import numpy as np
 
 from sottovoce.collections import Collection, Document
 from sottovoce.encoders import Encoder, corpus_vectors
-from sottovoce.engines.base import Hit, LocalEngine
-from sottovoce.engines.documents import Documents
+from sottovoce.engines.base import Documents, Hit, LocalEngine
 from sottovoce.evaluation.search_quality import (
     depth_matched,
     effectiveness,
