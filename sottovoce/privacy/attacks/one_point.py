@@ -10,7 +10,8 @@ its own, the last coordinate of x. So each word is a half-space of x,
 and ``half_spaces.py`` finds the mean of x. Only rivals near the threshold matter, but which they
 are is known only once z is known roughly: a first round takes the rivals of a first guess, the
 second one those of the first's result. A word v is then as likely as noise from v to where z is
-believed to be: -(z - v)' S^-1 (z - v) / 2, with S the covariance of the noise.
+believed to be: -(z - v)' S^-1 (z - v) / 2, with S the covariance of the noise (made rounder where
+it is no sphere, see ``_with_error``).
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class OnePoint(Evidence):
         ridge = RIDGE * np.trace(spread_of_all) / space.dimension * np.eye(space.dimension)
         first_guess = np.linalg.solve(root, np.linalg.inv(spread_of_all + ridge))
         # v' S^-1 v / 2 of every word.
-        precision = np.asarray(np.linalg.inv(noise), dtype=np.float64)
+        precision = np.asarray(np.linalg.inv(_with_error(noise, spread)), dtype=np.float64)
         half_norms = np.empty(space.size, dtype=np.float32)
         for start in range(0, space.size, ROWS_AT_A_TIME):
             block = space.vectors[start : start + ROWS_AT_A_TIME].astype(np.float64)
@@ -146,10 +147,10 @@ class OnePoint(Evidence):
         for start in range(0, len(shown), PLACES_AT_A_TIME):
             block = shown[start : start + PLACES_AT_A_TIME]
             points = self.points([places[place] for place in block])
-            pulls = _padded((points @ self.precision).astype(np.float32))
+            pulls = (points @ self.precision).astype(np.float32)
             likelihood = pulls @ space.vectors.T
             likelihood -= self.half_norms
-            rows[block] = likelihood[: len(block)]
+            rows[block] = likelihood
             count(len(block))
         return rows
 
@@ -173,13 +174,13 @@ class OnePoint(Evidence):
         factors: Sequence[Factors | None] = [None] * len(shown)
         for rivals, sweeps in ROUNDS:
             # The scores of all words, in one product for all places.
-            scores = _padded(x) @ self.slopes.T
+            scores = x @ self.slopes.T
             scores -= self.levels
             settled = parallel_map(
                 lambda round_of_place: self._settled(*round_of_place),
                 [
                     (words, row, rivals, sweeps, before)
-                    for words, row, before in zip(shown, scores, factors, strict=False)
+                    for words, row, before in zip(shown, scores, factors, strict=True)
                 ],
             )
             x, factors = np.stack([place.x for place in settled]), settled
@@ -246,11 +247,14 @@ class OnePoint(Evidence):
         return best
 
 
-def _padded(rows: Float32Array) -> Float32Array:
-    """Rows of a fixed number: a product then rounds alike however many places there are."""
-    out = np.zeros((PLACES_AT_A_TIME, rows.shape[1]), dtype=np.float32)
-    out[: len(rows)] = rows
-    return out
+def _with_error(noise: Float64Array, spread: Float64Array) -> Float64Array:
+    """The covariance of the noise, rounder, as far as z is not known exactly; spheres stay.
+
+    Where z is believed to be is off in every direction, by about as much as z varies. Noise that
+    hardly moves in some direction would turn that error into certainty about wrong words.
+    """
+    error = np.trace(noise + spread) / len(noise) * np.eye(len(noise))
+    return np.asarray((noise + error) * (np.trace(noise) / np.trace(noise + error)))
 
 
 def _released_rows(space: WordSpace) -> Float32Array:
