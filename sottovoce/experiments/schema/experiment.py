@@ -351,7 +351,6 @@ class System:
 
     @property
     def kind(self) -> type[Mechanism]:
-        """The class of the mechanism."""
         return parse(self.spec)[0]
 
 
