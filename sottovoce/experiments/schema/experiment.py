@@ -350,7 +350,6 @@ class System:
 
     @property
     def kind(self) -> type[Mechanism]:
-        """The class of the mechanism."""
         return parse(self.spec)[0]
 
 
