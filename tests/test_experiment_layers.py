@@ -34,7 +34,6 @@ def modules() -> dict[str, Path]:
             named[name] = file
     named.pop("")  # The door: it offers names of all others.
     named.pop("schema")  # It asks for pydantic, and imports nothing of the room.
-    named.pop("")  # The front door names them all.
     return named
 
 
