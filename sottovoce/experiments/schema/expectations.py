@@ -152,11 +152,18 @@ def _fits(value: Any, kind: str) -> bool:
 # Whether a plan measures what is expected
 
 
-def unmeasured(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """Each expectation that selects nothing of the plan, by its name, and why."""
+def unmeasured(experiment: Experiment, partial: bool = False) -> Iterator[tuple[str, str]]:
+    """Each expectation that selects nothing of the plan, by its name, and why.
+
+    partial
+        A collection was left out, as it was wrong: that a table has no cell is then no fault of
+        what is expected of it.
+    """
     planned: dict[str, list[Rows]] = {table: [] for table in COLUMNS}
     for table, rows in _planned(experiment):
         planned[table].append(rows)
+    if partial:
+        planned = {table: rows or [{}] for table, rows in planned.items()}
     for figure in experiment.expected:
         if problem := _problem(planned[figure.table], _selected(figure)):
             yield figure.name, problem
