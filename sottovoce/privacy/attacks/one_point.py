@@ -31,7 +31,7 @@ from sottovoce.privacy.attacks.half_spaces import FLOOR, cut_off
 from sottovoce.privacy.attacks.pair_sums import same_words
 from sottovoce.privacy.attacks.simulated_law import SimulatedLaw
 from sottovoce.spaces.space import WordSpace
-from sottovoce.threads import parallel_map
+from sottovoce.threads import parallel_map, single_threaded_blas
 from sottovoce.types import Float32Array, Float64Array, IntArray, Progress, count_up
 
 ROUNDS = ((600, 2), (1000, 3))
@@ -147,8 +147,8 @@ class OnePoint(Evidence):
         for start in range(0, len(shown), PLACES_AT_A_TIME):
             block = shown[start : start + PLACES_AT_A_TIME]
             points = self.points([places[place] for place in block])
-            pulls = (points @ self.precision).astype(np.float32)
-            likelihood = pulls @ space.vectors.T
+            pulls = np.stack([self.precision @ point for point in points]).astype(np.float32)
+            likelihood = _block_product(pulls, space.vectors)
             likelihood -= self.half_norms
             rows[block] = likelihood
             count(len(block))
@@ -174,7 +174,7 @@ class OnePoint(Evidence):
         factors: Sequence[Factors | None] = [None] * len(shown)
         for rivals, sweeps in ROUNDS:
             # The scores of all words, in one product for all places.
-            scores = x @ self.slopes.T
+            scores = _block_product(x, self.slopes)
             scores -= self.levels
             settled = parallel_map(
                 lambda round_of_place: self._settled(*round_of_place),
@@ -184,7 +184,7 @@ class OnePoint(Evidence):
                 ],
             )
             x, factors = np.stack([place.x for place in settled]), settled
-        return np.asarray(self.mean + x @ self.root.T)
+        return np.stack([self.mean + self.root @ row for row in x])
 
     def _guess(self, words: IntArray) -> Float32Array:
         """A first x: the whitened centroid, made as long as such points are."""
@@ -255,6 +255,19 @@ def _with_error(noise: Float64Array, spread: Float64Array) -> Float64Array:
     """
     error = np.trace(noise + spread) / len(noise) * np.eye(len(noise))
     return np.asarray((noise + error) * (np.trace(noise) / np.trace(noise + error)))
+
+
+def _block_product(rows: Float32Array, words: Float32Array) -> Float32Array:
+    """``rows @ words.T``, always of a whole block of places, the rest of them zeros.
+
+    Products of other shapes or on more threads round differently, and which rivals are the
+    nearest may hang on that. What is left, a place's position in the block, moves a
+    log-likelihood by 0.001 at most in tests.
+    """
+    block = np.zeros((PLACES_AT_A_TIME, rows.shape[1]), dtype=np.float32)
+    block[: len(rows)] = rows
+    with single_threaded_blas():
+        return np.asarray((block @ words.T)[: len(rows)])
 
 
 def _released_rows(space: WordSpace) -> Float32Array:
