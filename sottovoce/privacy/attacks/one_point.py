@@ -36,6 +36,8 @@ from sottovoce.types import Float32Array, Float64Array, IntArray, Progress, coun
 
 ROUNDS = ((600, 2), (1000, 3))
 """Rivals and sweeps of each round. With 300 rivals the point is found visibly less well."""
+SPARE_RIVALS = 64
+"""Rivals scored again beyond those needed."""
 PLACES_AT_A_TIME = 32
 """Places whose rivals are looked up in one matrix product."""
 ROWS_AT_A_TIME = 4096
@@ -147,7 +149,7 @@ class OnePoint(Evidence):
         for start in range(0, len(shown), PLACES_AT_A_TIME):
             block = shown[start : start + PLACES_AT_A_TIME]
             points = self.points([places[place] for place in block])
-            pulls = (points @ self.precision).astype(np.float32)
+            pulls = np.stack([self.precision @ point for point in points]).astype(np.float32)
             likelihood = pulls @ space.vectors.T
             likelihood -= self.half_norms
             rows[block] = likelihood
@@ -179,12 +181,12 @@ class OnePoint(Evidence):
             settled = parallel_map(
                 lambda round_of_place: self._settled(*round_of_place),
                 [
-                    (words, row, rivals, sweeps, before)
-                    for words, row, before in zip(shown, scores, factors, strict=True)
+                    (words, point, row, rivals, sweeps, before)
+                    for words, point, row, before in zip(shown, x, scores, factors, strict=True)
                 ],
             )
             x, factors = np.stack([place.x for place in settled]), settled
-        return np.asarray(self.mean + x @ self.root.T)
+        return np.stack([self.mean + self.root @ row for row in x])
 
     def _guess(self, words: IntArray) -> Float32Array:
         """A first x: the whitened centroid, made as long as such points are."""
@@ -199,21 +201,22 @@ class OnePoint(Evidence):
     def _settled(
         self,
         words: IntArray,
+        x: Float32Array,
         scores: Float32Array,
         rivals: int,
         sweeps: int,
         before: Factors | None,
     ) -> Factors:
-        """One round at one place: the rivals by ``scores``, then ``sweeps`` of matching."""
-        lowest = float(scores[words].min()) if len(words) else float(scores.max())
-        both = np.concatenate([words, self._rivals(words, scores, rivals)])
+        """One round at one place: the rivals of x, then ``sweeps`` of matching."""
+        both = np.concatenate([words, self._rivals(words, x, scores, rivals)])
         normals = np.empty((len(both), self.slopes.shape[1] + 1), dtype=np.float32)
         np.take(self.slopes, both, axis=0, out=normals[:, :-1], mode="clip")
         widths = np.full(len(both), FLOOR, dtype=np.float32)
         shifts = np.zeros(len(both), dtype=np.float32)
         if before is None:
             squares = np.einsum("ij,ij->i", normals[:, :-1], normals[:, :-1])
-            middle, reach = lowest, float(np.sqrt(squares.mean()))
+            lowest = self._scores(words if len(words) else both, x).min()
+            middle, reach = float(lowest), float(np.sqrt(squares.mean()))
         else:
             # The factors of words that were there before are carried over.
             middle, reach = before.middle, before.reach
@@ -230,21 +233,28 @@ class OnePoint(Evidence):
         cut = cut_off(normals, limits, widths, shifts, sweeps)
         return Factors(cut.mean[:-1], both[cut.rows], cut.widths, cut.shifts, middle, reach)
 
-    def _rivals(self, words: IntArray, scores: Float32Array, count: int) -> IntArray:
+    def _scores(self, words: IntArray, x: Float32Array) -> Float32Array:
+        """The scores of a few words, each rounded alike whatever the others are."""
+        return np.asarray(np.einsum("ij,j->i", self.slopes[words], x) - self.levels[words])
+
+    def _rivals(
+        self, words: IntArray, x: Float32Array, scores: Float32Array, count: int
+    ) -> IntArray:
         """The words of highest scores that are not shown, and so must lie below the threshold.
 
         A mechanism that chooses among the k nearest words may show fewer than k: then the best
-        rivals are taken for the rest of the k, and are no rivals.
+        rivals are taken for the rest of the k, and are no rivals. The given ``scores`` round by
+        what else is in their block, so they only say which words to score again.
         """
         scores[words] = -np.inf
         unseen = max(0, self.mechanism.candidates - len(words))
-        count = min(count + unseen, len(scores) - len(words))
+        most = len(scores) - len(words)
+        count, listed = min(count + unseen, most), min(count + unseen + SPARE_RIVALS, most)
         if not count:
             return words[:0]
-        best = np.argpartition(scores, len(scores) - count)[len(scores) - count :]
-        if unseen:
-            best = best[np.argsort(-scores[best], kind="stable")][unseen:]
-        return best
+        best = np.sort(np.argpartition(scores, len(scores) - listed)[len(scores) - listed :])
+        order = np.argsort(-self._scores(best, x), kind="stable")
+        return best[order[unseen:count]]
 
 
 def _with_error(noise: Float64Array, spread: Float64Array) -> Float64Array:
