@@ -1,90 +1,143 @@
-"""What attacks that know the mechanism recover: attack x mechanism x number of variants.
+"""What the strongest attacks get, mechanism by mechanism, over several seeds: the tables of docs/attacks.md.
 
-    python benchmarks/attacks.py                           random frequent words, every mechanism
-    python benchmarks/attacks.py --only once --words 100   the release 'once' of cmp alone
-    python benchmarks/attacks.py --texts FILE              the texts of a file, one a line
+    python benchmarks/attacks.py                                       the demo queries and log
+    python benchmarks/attacks.py --queries FILE --log FILE --seeds 1,2,3,4,5 --only once
 
-Words are drawn from a seed, each a text of its own. The table gives shares of words (and of
-texts, where they have several words); "ceiling" is what no attack on one noisy point exceeds.
+FILE has one query a line (the log: as ``sottovoce attack --log`` reads it). Shares are means over
+queries and seeds, in brackets the least and the greatest of the seeds.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from numpy.random import PCG64, Generator
+import numpy as np
 
 from sottovoce import Obfuscator, load_space, mechanism
-from sottovoce.mechanisms.base import WordMechanism
-from sottovoce.privacy import Recovery, Released, reconstruct
+from sottovoce.choices import Release
+from sottovoce.collections import load_judged_queries
+from sottovoce.mechanisms import Mechanism
+from sottovoce.pools import load_pool
+from sottovoce.privacy import QueryLog, Released, RiskReport, attack, read_log
 from sottovoce.text import TextPipeline
 
-ONCE = [f"cmp:epsilon={epsilon}" for epsilon in (5, 10, 12.5, 15, 20)]
-ONCE += ["vickrey-cmp:epsilon=12.5", "mahalanobis:epsilon=12.5"]
-NOISE = ["cmp:epsilon=5", "cmp:epsilon=7.5", "cmp:epsilon=10", "cmp:epsilon=12.5"]
-NOISE += ["vickrey-cmp:epsilon=10", "mahalanobis:epsilon=10"]
-BOXES = ["wbb:epsilon=1", "wbb:epsilon=1,k=2,n=15", "custext:epsilon=1,compat=knn,k=10"]
-BOXES += ["custext:epsilon=1"]
-LAWS = ["santext:epsilon=1", "santext:epsilon=2", "santext:epsilon=3", "tem:epsilon=2"]
-GROUPS = {"once": ONCE, "noise": NOISE, "boxes": BOXES, "laws": LAWS}
-
-
-def released(mech: WordMechanism, texts: list[str], n: int, release: str) -> list[Released]:
-    """Seeded variants of every text, all words protected."""
-    pipeline = TextPipeline(protect="all")
-    obfuscator = Obfuscator(mech, n=n, release=release, pipeline=pipeline, rng=1)  # type: ignore[arg-type]
-    return [
-        Released(str(place), result.text, result.variants)
-        for place, result in enumerate(obfuscator.obfuscate(texts))
-    ]
-
-
-def line(spec: str, release: str, found: Recovery) -> str:
-    """One row of the table."""
-    low, high = found.word_interval or (0.0, 0.0)
-    left = "" if found.survivors is None else f"{found.survivors:9.1f} survive"
-    return (
-        f"{spec:36s} {release:11s} {found.attack:12s} {found.n:3d}  {found.word_share:.3f} "
-        f"({low:.3f}-{high:.3f})  texts {found.query_share:.3f}{left}"
-    )
+ONCE = [f"cmp:epsilon={epsilon}" for epsilon in (5, 10, 12.5, 15)] + ["mahalanobis:epsilon=10"]
+NOISE = [f"cmp:epsilon={epsilon}" for epsilon in (5, 7.5, 10)]
+NOISE += ["vickrey-cmp:epsilon=10", "mahalanobis:epsilon=10", "vickrey-mahalanobis:epsilon=10"]
+LAWS = [f"{name}:epsilon={epsilon}" for name in ("santext", "tem") for epsilon in (1, 1.5, 2)]
+LAWS += ["custext:epsilon=1", "wbb:epsilon=1", "wbb:epsilon=10"]
+POOLS = [f"comet-cmp:epsilon={epsilon}" for epsilon in (2, 5, 10)] + ["comet-mahalanobis:epsilon=5"]
+GROUPS: dict[str, tuple[Release, list[str]]] = {
+    "once": ("once", ONCE),
+    "noise": ("independent", NOISE),
+    "laws": ("independent", LAWS),
+    "pools": ("once", POOLS),
+}
+LAYOUTS = {
+    "in order": TextPipeline(),
+    "shuffled": TextPipeline().laid_out(shuffle=True),
+    "shuffled, padded to 8": TextPipeline().laid_out(shuffle=True, pad_to=8),
+}
+N = 20
 
 
 def main() -> None:
-    """Print the table."""
+    """Print a row for each mechanism."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--words", type=int, default=200)
-    parser.add_argument("--frequent", type=int, default=0, help="draw among so many first words")
-    parser.add_argument("--texts", type=Path, help="a file of texts, one a line, instead of words")
-    parser.add_argument("--only", choices=GROUPS, help="one group of mechanisms")
-    parser.add_argument("--spec", action="append", help="these mechanisms of the group alone")
-    parser.add_argument("--n", type=int, default=0, help="variants; 20 for once, 50 otherwise")
-    chosen = parser.parse_args()
-    space = load_space("default")
-    if chosen.texts:
-        texts = chosen.texts.read_text().splitlines()
-    else:
-        rng = Generator(PCG64(0))
-        ids = rng.choice(chosen.frequent or space.size, chosen.words, replace=False)
-        texts = space.words(ids)
-    for group in [chosen.only] if chosen.only else GROUPS:
-        release = "once" if group == "once" else "independent"
-        n = chosen.n or (20 if release == "once" else 50)
-        counts = [n] if release == "once" else [1, 5, 20, n]
-        for spec in chosen.spec or GROUPS[group]:
-            mech = mechanism(spec, space=space)
-            assert isinstance(mech, WordMechanism)
-            begun = time.perf_counter()
-            found = reconstruct(
-                released(mech, texts, n, release), mech, release=release, counts=counts, rng=2
+    parser.add_argument("--queries", type=Path)
+    parser.add_argument("--log", default="demo")
+    parser.add_argument("--seeds", default="1,2,3,4,5")
+    parser.add_argument("--only", choices=[*GROUPS, "layouts"])
+    parser.add_argument("--pool", default="demo", help="the strings that comet releases")
+    parser.add_argument("--json", type=Path, help="write the figures of each seed there, too")
+    options = parser.parse_args()
+    queries = list(load_judged_queries("demo").values())
+    if options.queries is not None:
+        queries = options.queries.read_text("utf-8").splitlines()
+    log = QueryLog(read_log(options.log))
+    seeds = [int(seed) for seed in options.seeds.split(",")]
+    figures: dict[str, list[dict[str, float]]] = {}
+    for label, made, release, pipeline in settings(options.only, options.pool):
+        start, places, by_seed = time.perf_counter(), 0, []
+        for seed in seeds:
+            releases = released(made, queries, release, pipeline, seed)
+            report = attack(
+                releases,
+                mechanism=made,
+                release=release,
+                pipeline=pipeline,
+                log=log,
+                add_originals=True,
+                counts=[N],
+                rng=seed,
             )
-            for each in found:
-                if each.applies:
-                    print(line(spec, release, each), flush=True)
-            print(f"  {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
+            by_seed.append(shares(report))
+            places += sum(len(query.split()) for query in queries)
+        figures[label] = by_seed
+        milliseconds = 1000 * (time.perf_counter() - start) / places
+        print(f"{label:42s} {row(by_seed)}  {milliseconds:5.0f} ms a word", flush=True)
+    if options.json is not None:
+        options.json.write_text(json.dumps(figures, indent=1))
+
+
+def settings(
+    only: str | None, pool: str
+) -> Iterator[tuple[str, Mechanism, Release, TextPipeline | None]]:
+    """What is attacked: label, mechanism, release, and how texts are laid out."""
+    if only == "layouts":
+        made = mechanism("cmp:epsilon=10", space=load_space("default"))
+        for name, pipeline in LAYOUTS.items():
+            yield f"{made.spec}, once, {name}", made, "once", pipeline
+        return
+    for group, (release, specs) in GROUPS.items():
+        if only not in (None, group):
+            continue
+        for spec in specs:
+            if group == "pools":
+                yield f"{spec}, {release}", mechanism(spec, pool=load_pool(pool)), release, None
+            else:
+                made = mechanism(spec, space=load_space("default"))
+                yield f"{spec}, {release}", made, release, TextPipeline()
+
+
+def released(
+    made: Mechanism, queries: list[str], release: Release, pipeline: TextPipeline | None, seed: int
+) -> list[Released]:
+    """Seeded variants of every query."""
+    obfuscator = Obfuscator(made, n=N, release=release, pipeline=pipeline, rng=seed)
+    return [
+        Released(str(number), result.text, result.variants)
+        for number, result in enumerate(obfuscator.obfuscate(queries))
+    ]
+
+
+def shares(report: RiskReport) -> dict[str, float]:
+    """The shares of one seed, by attack."""
+    figures = {}
+    for _, inference in report.inferences:
+        figures["first"], figures["first ten"] = inference.lazy.value, inference.active.value
+    for _, recovery in report.recoveries:
+        figures[recovery.attack] = recovery.mean
+    if report.recoveries:
+        best = max((recovery for _, recovery in report.recoveries), key=lambda made: made.mean)
+        figures["content"], figures["function"] = best.content.value or 0, best.function.value or 0
+    return figures
+
+
+def row(by_seed: list[dict[str, float]]) -> str:
+    """The means over seeds, and the range of the first guess."""
+    cells = []
+    for name in by_seed[0]:
+        values = [figures[name] for figures in by_seed]
+        ends = f" ({min(values):.2f}-{max(values):.2f})" if name == "first" else ""
+        cells.append(f"{name} {np.mean(values):.3f}{ends}")
+    return ", ".join(cells)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
