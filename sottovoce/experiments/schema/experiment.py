@@ -206,6 +206,8 @@ class TextsTable:
 
     unknown: Annotated[UnknownPolicy, one_of(get_args(UnknownPolicy))] | None = None
     protect: Annotated[Text, AfterValidator(_protection)] | None = None
+    order: Annotated[Order, one_of(get_args(Order))] | None = None
+    pad_to: Annotated[int, Strict(), Field(ge=0, le=MOST_PADDING)] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,10 +308,18 @@ class Texts:
     unknown: UnknownPolicy = "uniform"
     protect: str | None = None
     """None: what the mechanism's paper protects."""
+    order: Order = "kept"
+    """``shuffled``: the words of each variant in random order, without punctuation."""
+    pad_to: int = 0
 
     @classmethod
     def of(
-        cls, unknown: UnknownPolicy = "uniform", protect: str | None = None, **settings: Any
+        cls,
+        unknown: UnknownPolicy = "uniform",
+        protect: str | None = None,
+        order: Order = "kept",
+        pad_to: int = 0,
+        **settings: Any,
     ) -> Texts:
         """Settings that are None, or their default, say nothing."""
         defaults = chosen_settings()
@@ -318,7 +328,7 @@ class Texts:
             for name, value in sorted(settings.items())
             if value is not None and value != defaults[name]
         )
-        return cls(tuple(resources), unknown, protect)
+        return cls(tuple(resources), unknown, protect, order, pad_to)
 
     def settings(self, kind: str) -> dict[str, Any]:
         """All settings of a kind of resource."""
@@ -331,7 +341,8 @@ class Texts:
     def to_dict(self) -> dict[str, Any]:
         """For the manifest: all settings, also the defaults."""
         resources = chosen_settings() | dict(self.resources)
-        return {**resources, "unknown": self.unknown, "protect": self.protect}
+        cut = {name: getattr(self, name) for name in ("unknown", "protect", "order", "pad_to")}
+        return {**resources, **cut}
 
 
 @dataclass(frozen=True)

@@ -245,6 +245,8 @@ def _texts(table: TextsTable, default: Texts) -> Texts:
     return Texts.of(
         unknown=table.unknown or default.unknown,
         protect=table.protect or default.protect,
+        order=table.order or default.order,
+        pad_to=default.pad_to if table.pad_to is None else table.pad_to,
         **dict(default.resources) | _settings_said(table),
     )
 
