@@ -1,4 +1,4 @@
-"""What the strongest attacks get, mechanism by mechanism, over several seeds: the tables of docs/attacks.md.
+"""What the strongest attacks get, by mechanism, over several seeds: the tables of docs/attacks.md.
 
     python benchmarks/attacks.py                                       the demo queries and log
     python benchmarks/attacks.py --queries FILE --log FILE --seeds 1,2,3,4,5 --only once

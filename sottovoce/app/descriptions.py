@@ -223,7 +223,7 @@ def all_voices(parts: LoadedParts) -> Voices:
     summary = measured.summary_of(parts)
     return {
         "default": DEFAULT_VOICE,
-        "measured": measured.origin(summary, parts) if summary else None,
+        "measured": measured.origin(summary) if summary else None,
         "not_measured": None if summary else measured.not_measured(parts),
         "voices": [
             {
@@ -311,7 +311,7 @@ def plane(parts: LoadedParts) -> Plane:
     summary = measured.summary_of(parts)
     settings = summary["settings"] if summary else []
     return {
-        "measured": measured.origin(summary, parts) if summary else None,
+        "measured": measured.origin(summary) if summary else None,
         "not_measured": None if summary else measured.not_measured(parts),
         "baseline": _baseline(summary or {}),
         "points": [_point(figures, summary) for figures in settings],

@@ -10,10 +10,10 @@ import re
 from dataclasses import asdict, dataclass, field, make_dataclass
 from typing import Annotated, Any, ClassVar, TypeAlias, get_args
 
-from annotated_types import Ge, MinLen
+from annotated_types import Ge, Le, MinLen
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Strict
 
-from sottovoce.choices import POOLINGS, RELEASES, Pooling, Release, UnknownPolicy
+from sottovoce.choices import POOLINGS, RELEASES, Order, Pooling, Release, UnknownPolicy
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.evaluation.downstream.models import MODELS
 from sottovoce.evaluation.search_quality import effectiveness
@@ -34,6 +34,7 @@ from sottovoce.mechanisms import Mechanism, parse
 from sottovoce.mechanisms.build import RESOURCE_KINDS, resource_kind
 from sottovoce.privacy.attacks.run import ATTACKS, Attack
 from sottovoce.privacy.text_similarity import MEASURES
+from sottovoce.text.pipeline import MOST_PADDING
 from sottovoce.text.protection import protected_tags
 
 FROM_COLLECTION = ("engine",)
@@ -207,7 +208,7 @@ class TextsTable:
     unknown: Annotated[UnknownPolicy, one_of(get_args(UnknownPolicy))] | None = None
     protect: Annotated[Text, AfterValidator(_protection)] | None = None
     order: Annotated[Order, one_of(get_args(Order))] | None = None
-    pad_to: Annotated[int, Strict(), Field(ge=0, le=MOST_PADDING)] | None = None
+    pad_to: Annotated[int, Strict(), Ge(0), Le(MOST_PADDING)] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
