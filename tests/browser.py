@@ -152,6 +152,7 @@ def figures(fingerprint: str, engine: str, reranker: str) -> dict[str, Any]:
     """A summary of an experiment that nobody ran: figures to be shown, not to be believed."""
     from sottovoce.collections import demo_log
     from sottovoce.experiments.fingerprints import digest
+    from sottovoce.experiments.summary import LAYOUT
     from sottovoce.privacy.attacks.query_log import QueryLog
 
     def share(value: float, queries: int, **more: Any) -> dict[str, Any]:
@@ -170,13 +171,14 @@ def figures(fingerprint: str, engine: str, reranker: str) -> dict[str, Any]:
             "nDCG@10": share(utility, 65),
             "same_depth": None,
             "recall": None,
-            "lazy": share(query * factor, 65, by="light"),
-            "words": share(words * factor, 8, by="cell"),
+            "lazy": share(query * factor, 65, by="aligned", knows="a log of 5,141 queries"),
+            "words": share(words * factor, 8, by="context", knows="trigrams of a log"),
         }
         for name, factor in (("cmp", 1), ("vickrey-cmp", 0.9))
         for epsilon, (utility, query, words) in measured.items()
     ]
     return {
+        "layout": LAYOUT,
         "collection": "demo",
         "fingerprint": fingerprint,
         "made": "2026-01-02T03:04:05+00:00",

@@ -20,9 +20,10 @@ EPSILONS = (1.0, 5.0, 10.0, 15.0)
 NO_EPSILON = ("aea", "fea")
 UTILITY = ("nDCG@10", "P@10", "pooled recall(rel=1)")
 SIMILARITY = ("jaccard", "semantic")
-ATTACKS = ("mode", "centroid")
+ATTACKS = ("mode", "context")
 ENCODERS = ("light",)
 RELEASES = ("independent",)
+KNOWS = "the mechanism; a made-up log of 1,000 queries"
 REGIMES = ("only train", "only test", "both")
 
 
@@ -76,6 +77,7 @@ def write_folder(
         "seeds": list(seeds),
         "seeded": True,
         "seconds": 12.5,
+        "facts": {"attackers": [dict.fromkeys((*encoders, *attacks), KNOWS)]},
     }
     (folder / "manifest.json").write_text(json.dumps(said | manifest), encoding="utf-8")
     (folder / "experiment.toml").write_text('name = "made-up"\n', encoding="utf-8")
@@ -158,6 +160,7 @@ def _privacy(
                 for number, attack in enumerate(attacks):
                     right = int(rng.binomial(4, strength * (1 - 0.1 * number)))
                     yield (*setting, query, f"words[{attack}]", right / 4)
+                    yield (*setting, query, f"content[{attack}]", min(right, 2) / 2)
                     yield (*setting, query, f"query[{attack}]", float(right == 4))
 
 

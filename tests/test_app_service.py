@@ -45,7 +45,7 @@ from sottovoce.collections import demo_log, load_collection
 from sottovoce.engines import BM25
 from sottovoce.engines.base import EngineError
 from sottovoce.errors import UsageError
-from sottovoce.experiments.summary import among
+from sottovoce.experiments.summary import LAYOUT, among
 from sottovoce.ledger import Ledger
 from sottovoce.mechanisms import names, parse
 from sottovoce.privacy.attacks.query_log import QueryLog
@@ -505,6 +505,10 @@ def test_history_is_off_private_and_wiped(client, tmp_path):
     assert not file.exists()
 
 
+ALIGNED = {"by": "aligned", "knows": "the mechanism; a log of 524 queries with the true one in it"}
+CONTEXT = {"by": "context", "knows": "the mechanism; what is said together: trigrams, a log"}
+
+
 def summary(client: TestClient, **changed: Any) -> dict[str, Any]:
     setting = {
         "mechanism": "cmp",
@@ -513,11 +517,12 @@ def summary(client: TestClient, **changed: Any) -> dict[str, Any]:
         "release": "once",
         "n": 20,
         "nDCG@10": {"value": 0.32, "low": 0.25, "high": 0.4, "queries": 65},
-        "lazy": {"value": 0.05, "low": 0.0, "high": 0.12, "queries": 64, "by": "light"},
-        "words": {"value": 0.0625, "low": 0.03, "high": 0.1, "queries": 8, "by": "cell"},
+        "lazy": {"value": 0.05, "low": 0.0, "high": 0.12, "queries": 64, **ALIGNED},
+        "words": {"value": 0.0625, "low": 0.03, "high": 0.1, "queries": 8, **CONTEXT},
     }
     parts = client.app.state.service.parts  # type: ignore[attr-defined]
     return {
+        "layout": LAYOUT,
         "collection": "demo",
         "fingerprint": parts.engine().fingerprint,
         "log_sha256": parts.log_sha256(),
@@ -550,10 +555,11 @@ def test_voices_show_what_was_measured_of_exactly_their_setting(client, tmp_path
     assert "2026-01-02" in told["measured"]["sentence"]
     whisper, murmur = told["voices"][:2]
     assert murmur["sentences"] == {
-        "query": "An attacker with this log of 524 queries would name your query at the first "
-        "guess in 5 of 100 cases (0–12; 64 queries tried).",
-        "words": "The strongest of the attacks tried (cell) recovers 6 of 100 words (3–10; 8 "
-        "queries tried).",
+        "query": "The strongest of the attacks tried (aligned) names your query at the first guess "
+        "in 5 of 100 cases (0–12; 64 queries tried). The attacker knows the mechanism; a log of "
+        "524 queries with the true one in it.",
+        "words": "The strongest of the attacks tried (context) recovers 6 of 100 words (3–10; 8 "
+        "queries tried). The attacker knows the mechanism; what is said together: trigrams, a log.",
         "utility": "You find 50% of what you would find without privacy (nDCG@10, 65 queries "
         "tried).",
     }
@@ -593,7 +599,18 @@ def test_the_package_has_figures_of_every_voice():
             )
             for figure in ("lazy", "words", measured.MAIN):
                 assert own[figure]["queries"] > 0
+                assert figure == measured.MAIN or (own[figure]["by"] and own[figure]["knows"])
                 assert own[figure]["low"] <= own[figure]["value"] <= own[figure]["high"]
+
+
+def test_figures_of_weaker_attacks_are_no_longer_shown(client, tmp_path, monkeypatch):
+    """Earlier experiments did not record what attackers knew."""
+    old = summary(client, layout=1)
+    monkeypatch.setattr(measured, "packaged", lambda: (old,))
+    keep(tmp_path, old)
+    told = client.post("/v1/setting", json={"voice": "murmur"}).json()
+    assert told["sentences"] == {"query": None, "words": None, "utility": None}
+    assert "experiment run" in told["not_measured"]
 
 
 def test_figures_of_another_query_log_are_not_shown(client, tmp_path, monkeypatch):

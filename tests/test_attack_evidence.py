@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 import pytest
+from fixed_mechanism import Fixed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import PCG64, Generator
@@ -14,14 +12,12 @@ from scipy.special import logsumexp
 
 from sottovoce import mechanism
 from sottovoce.errors import UsageError
-from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms import kind, names
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.privacy.attacks import exact_laws, pair_sums
 from sottovoce.privacy.attacks.evidence import unknown_column
 from sottovoce.privacy.attacks.evidence_kinds import evidence_for
 from sottovoce.privacy.attacks.exact_laws import Boxes, ExactLaw
-from sottovoce.randomness import Draws
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
 from sottovoce.types import Float64Array, IntArray
 
@@ -158,32 +154,6 @@ def test_progress_counts_up_to_the_end():
     evidence = evidence_for(mech, "independent", progress=lambda *counts: made.append(counts))
     evidence.log_likelihood([np.array([3])], progress=lambda *counts: read.append(counts))
     assert made[-1] == read[-1] == (60, 60)
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Fixed(WordMechanism):
-    """Always releases one word, or always the true one; with or without saying so."""
-
-    name: ClassVar[str] = "fixed"
-    summary: ClassVar[str] = ""
-    paper: ClassVar[str] = ""
-
-    word: int | None = None
-    announced: bool = True
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return Guarantee("none", None)
-
-    def draw(self, ids: IntArray, draws: Draws) -> IntArray:
-        return ids.copy() if self.word is None else np.full(len(ids), self.word)
-
-    def log_probabilities(self, ids: IntArray) -> Float64Array | None:
-        if not self.announced:
-            return None
-        law = np.full((len(ids), self.space.size), -np.inf)
-        law[np.arange(len(ids)), self.draw(ids, Draws([]))] = 0.0
-        return law
 
 
 def test_a_constant_release_tells_nothing():

@@ -82,7 +82,7 @@ def test_guesses_equal_bayes_rule_by_hand(space: WordSpace) -> None:
         ]
         assert text.right == int((np.array(guesses) == truth).sum())
         assert text.whole == bool((np.array(guesses) == truth).all())
-    assert (found.knowledge, found.evidence) == ("given", "exact law")
+    assert (found.attack, found.knows) == ("given", "the mechanism (exact law)")
 
 
 def test_query_scores_equal_bayes_rule_by_hand(space: WordSpace) -> None:
@@ -93,7 +93,7 @@ def test_query_scores_equal_bayes_rule_by_hand(space: WordSpace) -> None:
     aligned = AlignedLog.of(CutLog.of(queries, space))
     law = np.exp(santext.log_probabilities(np.arange(SIZE)))
     pairs = list(evidence_rows(PlainLaw(santext), texts))
-    ranks = rank_queries(pairs, aligned).ranks
+    ranks = [query.rank for query in rank_queries(pairs, aligned)]
     for (text, rows), rank in zip(pairs, ranks, strict=True):
         by_hand = {}
         for query in aligned.log.queries:
@@ -139,7 +139,7 @@ def test_one_noisy_point_is_seen_through_where_noise_is_small(space: WordSpace) 
     ]
     texts, _ = line_up(releases, space, release="once")
     (found,) = recover_words(evidence_for(cmp, "once", rng=1), texts, [Prior.uniform(space)])
-    assert found.evidence == "one noisy point"
+    assert found.knows == "the mechanism (one noisy point)"
     assert found.words.low > 1 / 3  # A blind guess among the three words shown.
 
 
@@ -184,9 +184,8 @@ def test_where_the_truth_is_released_everything_is_right(space: WordSpace) -> No
     for found in recover_words(PlainLaw(santext), texts, models):
         assert found.words.value == found.whole.value == 1
         assert found.words.high == 1 > found.words.low > 0.8
-    recovery = rank_queries(evidence_rows(PlainLaw(santext), texts), AlignedLog.of(log))
-    assert (recovery.ranks == 1).all()
-    assert recovery.named_first.value == recovery.reciprocal_rank[0] == 1
+    ranked = rank_queries(evidence_rows(PlainLaw(santext), texts), AlignedLog.of(log))
+    assert [(query.rank, query.ties) for query in ranked] == [(1, 0)] * len(texts)
 
 
 def test_batches_change_nothing(space: WordSpace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,12 +256,12 @@ def test_scores_of_a_permuted_log_are_permuted(space: WordSpace) -> None:
 def test_ranks_of_ties_and_of_the_impossible_are_in_the_middle(space: WordSpace) -> None:
     log = AlignedLog.of(CutLog.of(["w01 w02", "w03 w04", "w05 w06", "w07", "w08"], space))
     rows = np.zeros((2, SIZE + 1), dtype=np.float32)
-    assert log.score(rows).rank(1, 5) == 2
-    assert log.score(rows).rank(3, 5) == 4.5
+    assert log.score(rows).rank(1, 5) == (2, 2)
+    assert log.score(rows).rank(3, 5) == (4.5, 1)
     rows[0, 1] = 1000.0
-    assert [log.score(rows).rank(number, 5) for number in range(3)] == [1, 2.5, 2.5]
+    assert [log.score(rows).rank(number, 5) for number in range(3)] == [(1, 0), (2.5, 1), (2.5, 1)]
     rows[0, 3] = -np.inf
-    assert log.score(rows).rank(1, 5) == 4
+    assert log.score(rows).rank(1, 5) == (4, 2)
     assert log.score(rows).best == 0
     assert log.score(np.full((2, SIZE + 1), -np.inf, dtype=np.float32)).best == -1
 
@@ -270,7 +269,7 @@ def test_ranks_of_ties_and_of_the_impossible_are_in_the_middle(space: WordSpace)
 def test_counts_of_a_log_are_believed(space: WordSpace) -> None:
     log = AlignedLog.of(CutLog.of(["w01", "w02", "w02", "w02", "w03"], space))
     scored = log.score(np.zeros((1, SIZE + 1), dtype=np.float32))
-    assert scored.rank(log.log.numbers["w02"], 3) == 1
+    assert scored.rank(log.log.numbers["w02"], 3) == (1, 0)
     assert log.name == "log of 3 queries, with counts"
 
 

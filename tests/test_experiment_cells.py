@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from small_tasks import questions, reviews
-from sottovoce.privacy.attacks.inference import infer
 
 from sottovoce import Obfuscator, mechanism
 from sottovoce.collections import load_collection
@@ -24,7 +23,7 @@ from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.evaluation import evaluate, read_task
 from sottovoce.evaluation.search_quality import with_more_depth, with_privacy, without_privacy
 from sottovoce.experiments.cells import search, words
-from sottovoce.experiments.cells.leak import NOTHING_RELEASED, WHOLE_TEXTS
+from sottovoce.experiments.cells.leak import NOTHING_RELEASED
 from sottovoce.experiments.cells.runner import CellRunner
 from sottovoce.experiments.cells.search import SENT_AT_A_TIME
 from sottovoce.experiments.grid import (
@@ -46,9 +45,11 @@ from sottovoce.experiments.schema.experiment import (
     Utility,
 )
 from sottovoce.experiments.tables import SCHEMAS
+from sottovoce.privacy import attack
+from sottovoce.privacy.attacks.cosine import infer
 from sottovoce.privacy.attacks.query_log import QueryLog, read_log
 from sottovoce.privacy.attacks.releases import Released
-from sottovoce.privacy.attacks.run import reconstruct
+from sottovoce.privacy.attacks.run import NO_MECHANISM, WHOLE_TEXTS
 from sottovoce.privacy.plausible_deniability import deniability, neighbour_distances
 from sottovoce.privacy.text_similarity import similarity
 from sottovoce.privacy.word_samples import sample_words
@@ -349,18 +350,34 @@ def test_a_leak_is_what_the_attacks_find(runner, cmp):
         expected = inferred.risks[name].value
         assert np.mean(list(found[f"{name}[light]"].values())) == pytest.approx(expected)
         assert len(found[f"{name}[light]"]) == 65
-    tried = ["mode", "centroid"]
     known = mechanism("cmp:epsilon=12")
-    for each in reconstruct(releases, known, attacks=tried, counts=[3], rng=7):
-        whole, shares = found[f"query[{each.attack}]"], found[f"words[{each.attack}]"]
-        assert whole == {text.id: float(text.whole) for text in each.by_text}
-        assert shares == {text.id: text.right / text.words for text in each.by_text}
-        assert sum(whole.values()) == each.queries_right
-        assert sum(text.right for text in each.by_text) == each.words_right > 0
-    assert "words[cell]" not in found
-    assert "words[sampled]" not in found
-    reasons = product.facts["attacks that do not apply"]
-    assert set(reasons) == {"mechanism", "likelihood", "intersection", "cell"}
+    log = QueryLog(read_log("demo"))
+    report = attack(
+        releases,
+        mechanism=known,
+        log=log,
+        encoders=[load_encoder("light")],
+        add_originals=True,
+        counts=[3],
+        rng=7,
+    )
+    for _, recovery in report.recoveries:
+        texts = [text for text in recovery.by_text if text.words]
+        shares = {text.id: text.right / text.words for text in texts}
+        assert found[f"words[{recovery.attack}]"] == shares
+        whole = {text.id: float(text.whole) for text in texts}
+        assert found[f"query[{recovery.attack}]"] == whole
+        content = {t.id: t.content_right / t.content for t in texts if t.content}
+        assert found[f"content[{recovery.attack}]"] == content
+        assert recovery.words.right > 0
+        assert product.facts["attackers"][recovery.attack] == recovery.knows
+    for _, inference in report.inferences:
+        lazy = {query.id: float(query.rank <= 1) for query in inference.queries}
+        assert found[f"lazy[{inference.attack}]"] == lazy
+        assert product.facts["attackers"][inference.attack] == inference.knows
+    attacks = {"mode", "uniform", "prior", "context", "aligned", "light"}
+    assert set(product.facts["attackers"]) == attacks
+    assert "attacks that were not tried" not in product.facts
     assert product.facts["log"]["queries"] == len(QueryLog(read_log("demo")))
     assert set(product.facts["encoders"]) == {"light"}
 
@@ -368,31 +385,31 @@ def test_a_leak_is_what_the_attacks_find(runner, cmp):
 def test_each_attack_tells_what_it_got_of_each_text(toy):
     cmp = mechanism("cmp", space=toy, epsilon=1.0)
     releases = [Released("q", "a b", ("a c",)), Released("r", "c", ("c",)), Released("s", "b", ())]
-    (found,) = reconstruct(releases, cmp, attacks=["mode"], counts=[1])
-    assert found.by_text == (("q", 1, 2, False), ("r", 1, 1, True))
-    assert (found.words_right, found.words, found.queries_right) == (2, 3, 1)
+    ((_, mode),) = attack(releases, mechanism=cmp, attacks=["mode"], counts=[1]).recoveries
+    texts = [(text.id, text.right, text.words, text.whole) for text in mode.by_text]
+    assert texts == [("q", 1, 2, False), ("r", 1, 1, True)]
+    assert (mode.words.right, mode.words.total, mode.whole.right) == (2, 3, 1)
 
 
-@pytest.mark.slow
 def test_a_release_once_is_attacked_as_one(runner, tmp_path):
     few = few_queries(tmp_path / "few", 1)
     of = drawn(runner, source(epsilon=20.0, release="once", collection=few, n=5))
-    attacks = Privacy(similarity=(), attacks=("cell", "mode"))
+    attacks = Privacy(similarity=(), attacks=("uniform", "mode"))
     product = runner.run(Leak(of, attacks))
-    releases = released(of, runner._store.folder, runner)
-    cell, _ = reconstruct(
-        releases,
-        mechanism("cmp:epsilon=20"),
+    report = attack(
+        released(of, runner._store.folder, runner),
+        mechanism=mechanism("cmp:epsilon=20"),
         release="once",
         counts=[5],
-        attacks=["cell", "mode"],
-        bounds=False,
+        attacks=["uniform", "mode"],
         rng=7,
     )
+    (uniform,) = [recovery for _, recovery in report.recoveries if recovery.attack == "uniform"]
     found = values(product)
-    assert found["query[cell]"] == {each.id: float(each.whole) for each in cell.by_text}
-    assert cell.words_right > 0
-    assert set(found) == {"words[cell]", "query[cell]", "words[mode]", "query[mode]"}
+    assert found["query[uniform]"] == {text.id: float(text.whole) for text in uniform.by_text}
+    assert uniform.words.right > 0
+    kinds = ("words", "content", "query")
+    assert set(found) == {f"{kind}[{name}]" for kind in kinds for name in ("uniform", "mode")}
 
 
 def test_whole_texts_have_no_words_to_recover(runner, tmp_path):
@@ -400,10 +417,10 @@ def test_whole_texts_have_no_words_to_recover(runner, tmp_path):
     texts = Texts.of(pool="demo", encoder="light")
     of = drawn(runner, source("comet-cmp", 5.0, collection=few, texts=texts))
     product = runner.run(Leak(of, PRIVACY))
-    assert not any(measure.startswith(("words", "query")) for measure in values(product))
-    reasons = product.facts["attacks that do not apply"]
-    assert set(reasons) == {"mechanism", *PRIVACY.attacks}
-    assert reasons["mode"] == WHOLE_TEXTS
+    found = values(product)
+    assert not any(measure.startswith(("words", "content", "query")) for measure in found)
+    assert {"lazy[light]", "lazy[aligned]"} <= set(found)
+    assert product.facts["attacks that were not tried"]["words"] == WHOLE_TEXTS
 
 
 def test_of_an_unknown_mechanism_only_the_mode_is_tried(runner, tmp_path):
@@ -413,9 +430,8 @@ def test_of_an_unknown_mechanism_only_the_mode_is_tried(runner, tmp_path):
     of = drawn(runner, source(collection=few, spec=None, file=file, epsilon=1.0))
     product = runner.run(Leak(of, PRIVACY))
     assert set(values(product)["query[mode]"].values()) == {1.0}
-    assert set(product.facts["attacks that do not apply"]) - {"mechanism"} == {*PRIVACY.attacks} - {
-        "mode"
-    }
+    assert set(product.facts["attackers"]) == {"mode", "light"}
+    assert NO_MECHANISM in product.facts["attacks that were not tried"].values()
 
 
 def test_queries_without_a_variant_are_no_zero(runner, tmp_path):
@@ -434,7 +450,7 @@ def test_queries_without_a_variant_are_no_zero(runner, tmp_path):
     pq.write_table(table.slice(0, 0), file)
     product = CellRunner(runner._store.folder).run(Leak(of, PRIVACY))
     assert product.table.num_rows == 0
-    assert product.facts["attacks that do not apply"]["all"] == NOTHING_RELEASED
+    assert product.facts["attacks that were not tried"] == {"cmp": NOTHING_RELEASED}
 
 
 # Words

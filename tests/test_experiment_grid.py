@@ -108,11 +108,12 @@ def kinds(privacy):
 
 
 def test_one_more_attack_repeats_neither_similarity_nor_inference():
-    of = experiment()
-    more = replace(of.privacy, attacks=(*of.privacy.attacks, "sampled"))
+    of = experiment(privacy=Privacy(log="demo", attacks=("mode", "uniform")))
+    more = replace(of.privacy, attacks=(*of.privacy.attacks, "aligned"))
     new = set(cells(experiment(privacy=more), Leak)) - set(cells(of, Leak))
     assert {job.privacy.similarity for job in new} == {()}
-    assert {job.privacy.log for job in new} == {None}
+    assert {job.privacy.inference_encoders for job in new} == {()}
+    assert {job.privacy.log for job in new} == {"demo"}
 
 
 def test_deniability_is_of_word_mechanisms_once_an_epsilon():

@@ -114,7 +114,7 @@ def test_shares_of_queries_have_clopper_pearson_intervals(tables: dict[str, Tabl
 
 def test_the_strongest_attack_is_the_one_with_the_greatest_mean(results: Results) -> None:
     found = strongest(results, "demo")
-    measures = ("words[mode]", "words[centroid]", "lazy[light]")
+    measures = ("words[mode]", "words[context]", "lazy[light]")
     means = {
         measure: {
             setting: np.mean(list(values.values()))
@@ -241,7 +241,8 @@ def test_attacks_on_fewer_queries_are_said_to_be(tmp_path: Path) -> None:
     rows = [
         tuple(row.values())
         for row in Results(folder).queries.to_pylist()
-        if not row["measure"].startswith(("words[", "query[")) or row["query_id"] in ("q1", "q2")
+        if not row["measure"].startswith(("words[", "content[", "query["))
+        or row["query_id"] in ("q1", "q2")
     ]
     write_table(folder, "queries", rows)
     found = {each.name: each for part in sections(Results(folder)) for each in part.tables}

@@ -109,7 +109,7 @@ class LoadedParts:
             raise LoadingError("the service is still loading: try again in a moment")
 
     def attackers(self) -> list[Encoder]:
-        """What an attacker compares queries with: other encoders than the engine's."""
+        """What an attacker compares queries with: every encoder, the engine's own among them."""
         from sottovoce.engines.dense import Dense
         from sottovoce.privacy import attacker_encoders
 

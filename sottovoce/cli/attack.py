@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -20,10 +21,11 @@ from sottovoce.cli.output import new_console, new_table, print_json, progress_ba
 from sottovoce.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from sottovoce.mechanisms import Mechanism
-    from sottovoce.privacy import Released, RiskReport
+    from sottovoce.privacy import Inference, Released, RiskReport, WordRecovery
     from sottovoce.text import TextPipeline
 
 SHOWN_RISKS = ("lazy", "active", "motivated", "rank_biased")
@@ -210,6 +212,7 @@ def _print(report: RiskReport) -> None:
     if report.recoveries:
         console.print("[bold]Without the query in a list[/bold], an attacker guesses its words:\n")
         console.print(_words_table(report))
+        _print_knowledge(console, [recovery for _, recovery in report.recoveries])
     if report.left_out:
         console.print(
             f"  {report.left_out} texts left out: their variants differ in their number of words",
@@ -223,6 +226,7 @@ def _print(report: RiskReport) -> None:
             "names it:\n"
         )
         console.print(_queries_table(report))
+        _print_knowledge(console, [inference for _, inference in report.inferences])
         chances = ", ".join(
             f"{first.risks[name].measure} {first.risks[name].chance:.1g}" for name in SHOWN_RISKS
         )
@@ -235,6 +239,12 @@ def _print(report: RiskReport) -> None:
         console.print(f"Not tried: {name}; {why}.", style="yellow")
     if report.seeded:
         console.print("seeded: the attacker's draws can be repeated", style="yellow")
+
+
+def _print_knowledge(console: Console, attacks: Sequence[WordRecovery | Inference]) -> None:
+    """What each attacker of a table knows: no risk is shown without it."""
+    for name, knows in dict.fromkeys((made.attack, made.knows) for made in attacks):
+        console.print(f"  {name}: the attacker knows {knows}", style="dim")
 
 
 def _words_table(report: RiskReport) -> Table:

@@ -22,7 +22,8 @@ from sottovoce.privacy.attacks.report import strongest
 PLACE = ("fingerprint", "engine", "reranker", "depth")
 """What must be equal for figures to be of the same search."""
 LAYOUT = 2
-"""Summaries of another layout are not used: those of layout 1 had figures of weaker attacks."""
+"""Summaries of another layout are not used: those of layout 1 had figures of weaker attacks, and
+lack what attackers knew."""
 LETTERS = 16
 """Letters of a fingerprint in the name of a file."""
 
@@ -52,8 +53,15 @@ def last_summary(fingerprint: str, engine: str, reranker: str, depth: int) -> di
 
 
 def among(summaries: Iterable[dict[str, Any]], *place: str | int) -> dict[str, Any] | None:
-    """The summary with these values of :data:`PLACE`."""
-    return next((summary for summary in summaries if _place(summary) == place), None)
+    """The summary with these values of :data:`PLACE`, and of this :data:`LAYOUT`."""
+    return next(
+        (
+            summary
+            for summary in summaries
+            if summary.get("layout") == LAYOUT and _place(summary) == place
+        ),
+        None,
+    )
 
 
 def _kept(fingerprint: str) -> list[dict[str, Any]]:
@@ -62,12 +70,7 @@ def _kept(fingerprint: str) -> list[dict[str, Any]]:
         summaries: list[dict[str, Any]] = json.loads(data)
     except (OSError, ValueError):
         return []
-    # Those of earlier versions lack what attackers knew: their attacks were weaker.
-    return [
-        summary
-        for summary in summaries
-        if summary["fingerprint"] == fingerprint and summary.get("layout") == LAYOUT
-    ]
+    return [summary for summary in summaries if summary["fingerprint"] == fingerprint]
 
 
 def _place(summary: dict[str, Any]) -> tuple[str | int, ...]:

@@ -254,6 +254,11 @@ def quipu_tables(results: Results, place: Place) -> Iterator[Table]:
     if not scored_curves:
         return
     names = RowNames(scored_curves)
+    attackers = [Measure.read(label) for label in scores if label != STRONGEST.label]
+    if STRONGEST.label in scores:
+        by_setting = strongest(results, place.collection)
+        attackers += [attack.attack for attack in by_setting.values()]
+    knowledge = _knowledge(results, attackers)
     all_scores = [score for by_curve in scores.values() for score in by_curve.values()]
     seeds = results.grid(utility, place).seeds
     size = sizes((score.queries or 0 for score in all_scores), seeds)
@@ -278,12 +283,13 @@ def quipu_tables(results: Results, place: Place) -> Iterator[Table]:
                 )
                 for curve in scored_curves
             ),
-            notes=()
-            if anchored
-            else tuple(
-                f"{FLAG_LETTERS[flag]} {flag}: {MEANING[flag]}."
-                for flag in MEANING
-                if flag in flags
+            notes=(
+                *(
+                    f"{FLAG_LETTERS[flag]} {flag}: {MEANING[flag]}."
+                    for flag in MEANING
+                    if flag in flags and not anchored
+                ),
+                *knowledge,
             ),
         )
 

@@ -21,6 +21,7 @@ from sottovoce.errors import UsageError
 from sottovoce.privacy.attacks.releases import Released
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import TextPipeline, folded_text
+from sottovoce.text.protection import PROTECTIONS
 from sottovoce.text.words import FUNCTION_WORDS
 from sottovoce.types import UNKNOWN, BoolArray, IntArray
 
@@ -195,7 +196,7 @@ def _placed(
     for column in zip(*rows, strict=True):
         pieces, joiners = _cut(column, reader)
         for piece, joiner in zip(pieces, (*joiners, " "), strict=True):
-            place = Place(piece, _left_in_clear(piece, release))
+            place = Place(piece, _left_in_clear(piece, release, pipeline))
             # A released word may have punctuation of its own, so that of most variants counts.
             marks = Counter((reading.before, reading.after) for reading in piece)
             before, after = marks.most_common(1)[0][0]
@@ -219,11 +220,14 @@ def _cut(
     Answers the readings of each part and the punctuation that joins the parts.
     """
     whole = tuple(map(reader.read, column))
-    in_clear = len(whole) >= CERTAIN and len(set(whole)) == 1
-    if in_clear or all(reading.id != UNKNOWN for reading in whole):
+    if all(reading.id != UNKNOWN for reading in whole):
         return [whole], ()
     joiners = {tuple(_INNER_PUNCTUATION.findall(token)) for token in column}
     cuts = [[part for part in _PUNCTUATION.split(token) if part] for token in column]
+    # The same everywhere, and with parts that no mechanism releases: it was left in clear.
+    same = len(whole) >= CERTAIN and len(set(whole)) == 1
+    if same and any(reader.read(part).id == UNKNOWN for part in cuts[0]):
+        return [whole], ()
     if len({len(cut) for cut in cuts}) > 1 or len(cuts[0]) < 2 or len(joiners) > 1:
         return [whole], ()
     pieces = [list(map(reader.read, part)) for part in zip(*cuts, strict=True)]
@@ -237,11 +241,11 @@ def _cut(
     return [tuple(piece) for piece in pieces], next(iter(joiners))
 
 
-def _left_in_clear(shown: tuple[Reading, ...], release: Release) -> bool:
+def _left_in_clear(shown: tuple[Reading, ...], release: Release, pipeline: TextPipeline) -> bool:
     """Whether a place shows its word as it was: the same one everywhere, and not by the mechanism.
 
     Mechanisms release words of the space. Drawn afresh, the same word may come every time: then
-    the evidence decides.
+    the evidence decides, unless the pipeline leaves such words as they are.
     """
     first = shown[0].word
     if any(reading.word != first for reading in shown):
@@ -249,7 +253,14 @@ def _left_in_clear(shown: tuple[Reading, ...], release: Release) -> bool:
     if not first:
         return True
     by_mechanism = release == "independent" and shown[0].id != UNKNOWN
-    return len(shown) >= CERTAIN and not by_mechanism
+    return len(shown) >= CERTAIN and (not by_mechanism or _may_stay(first, pipeline))
+
+
+def _may_stay(word: str, pipeline: TextPipeline) -> bool:
+    """Whether a pipeline leaves a word in clear; where parts of speech decide, any word may be."""
+    if pipeline.protect not in PROTECTIONS:
+        return True
+    return word in pipeline.keep or PROTECTIONS[pipeline.protect](word)
 
 
 def _true_words(text: str, count: int, reader: Reader, pipeline: TextPipeline) -> list[Reading]:

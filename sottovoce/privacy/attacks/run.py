@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias, get_args
 
+import numpy as np
+
 from sottovoce.choices import Release
 from sottovoce.encoders import Encoder
 from sottovoce.errors import UsageError
@@ -60,6 +62,12 @@ NO_ORDER = "the words of the variants are in random order, and the mechanism is 
 RANDOM_ORDER = "the words of the variants are in random order"
 WHOLE_TEXTS = "the mechanism replaces whole texts: there are no words to line up"
 REWRITTEN = "no attack here knows how this mechanism rewrites a text"
+ANOTHER_LAW = (
+    "this mechanism cannot have made these releases: name its parameters, its space and its output "
+    "vocabulary as they were"
+)
+LEAST_POSSIBLE = 0.5
+"""Some word can have been meant wherever the law is the right one; at fewer places, it is not."""
 WHOLE_RELEASE = "a release 'once' is read as a whole: fewer variants are a random part of it"
 
 
@@ -104,6 +112,8 @@ def attack(
     """
     if prior == "log" and log is None:
         raise UsageError("a prior from the log needs a log: give one")
+    if prior not in (None, *get_args(PriorName)):
+        raise UsageError(f"there is no such prior: use one of {', '.join(get_args(PriorName))}")
     if attacks is not None and set(attacks) - set(ATTACKS):
         raise UsageError(f"there is no such attack: use some of {', '.join(ATTACKS)}")
     most = max((len(released.variants) for released in releases), default=0)
@@ -245,10 +255,18 @@ class _Run:
             if attacker.evidence.reads_all_variants and n < self.seen[-1]:
                 self.not_tried[f"{n} variants, by the mechanism"] = WHOLE_RELEASE
                 continue
-            recoveries, inference = attacker.attack(texts, self.progress)
+            try:
+                recoveries, inference = attacker.attack(texts, self.progress)
+            except _AnotherLawError:
+                self.not_tried[f"{n} variants, by the mechanism"] = ANOTHER_LAW
+                continue
             self.recoveries += [(n, recovery) for recovery in recoveries]
             if inference is not None:
                 self.inferences.append((n, inference))
+
+
+class _AnotherLawError(Exception):
+    """The mechanism that was named cannot have made the releases."""
 
 
 def _mode(texts: Sequence[PlacedText]) -> WordRecovery:
@@ -306,13 +324,18 @@ class _Attacker:
         space = self.evidence.mechanism.space
         words: dict[Attack, list[TextWords]] = {name: [] for name in self.models}
         ranked: list[Attacked] = []
+        places = possible = 0
         for text, rows in evidence_rows(self.evidence, texts, progress):
+            places += len(rows)
+            possible += int(np.isfinite(rows).any(axis=1).sum())
             for name, model in self.models.items():
                 words[name].append(judge(text, guessed_words(text, guess(model, rows), space)))
             if self.log is not None:
                 ranked += rank_queries(
                     [(text, rows)], self.log, shape_shows=self.shape_shows, score=self.score
                 )
+        if possible < LEAST_POSSIBLE * places:
+            raise _AnotherLawError
         recoveries = [
             WordRecovery(
                 name, f"{KNOWN_MECHANISM}; {BELIEFS[name]}{model.name}", tuple(words[name])

@@ -1,4 +1,4 @@
-"""Query inference: exact ranks, honest risks, and nothing of a person's own on disk."""
+"""Query inference by cosine: exact ranks, honest risks, and nothing of a person's own on disk."""
 
 from __future__ import annotations
 
@@ -13,22 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest
-from sottovoce.privacy.attacks.inference import (
-    TIE,
-    Attacked,
-    Inference,
-    attacker_encoders,
-    infer,
-    mid_ranks,
-)
 
 from sottovoce.collections import demo_log
 from sottovoce.encoders import load_encoder
 from sottovoce.encoders.strong import StrongEncoder
 from sottovoce.errors import UsageError
 from sottovoce.paths import HOME_VARIABLE
-from sottovoce.privacy.attacks import inference
+from sottovoce.privacy.attacks import cosine
+from sottovoce.privacy.attacks.cosine import TIE, attacker_encoders, centroids, infer, mid_ranks
 from sottovoce.privacy.attacks.query_log import NOT_THERE, QueryLog, read_log
+from sottovoce.privacy.attacks.ranked import Attacked, Inference
 from sottovoce.privacy.attacks.releases import Released, read_releases
 from sottovoce.threads import set_threads
 
@@ -123,9 +117,9 @@ def test_neither_blocks_nor_threads_change_a_rank(monkeypatch):
     assert min(expected[0]) >= 1
     assert any(tied > 0 for tied in expected[2])
     for log, some, pairs, count in ((7, 3, 5, 1), (1000, 30, 1, 2), (4096, 1, 4096, 2)):
-        monkeypatch.setattr(inference, "LOG_AT_A_TIME", log)
-        monkeypatch.setattr(inference, "POINTS_AT_A_TIME", some)
-        monkeypatch.setattr(inference, "PAIRS_AT_A_TIME", pairs)
+        monkeypatch.setattr(cosine, "LOG_AT_A_TIME", log)
+        monkeypatch.setattr(cosine, "POINTS_AT_A_TIME", some)
+        monkeypatch.setattr(cosine, "PAIRS_AT_A_TIME", pairs)
         set_threads(count)
         try:
             found = mid_ranks(points, targets, (rows[:777], rows[777:]))
@@ -172,7 +166,6 @@ def test_an_unchanged_release_is_found_at_once(light, demo):
     assert found.log == len(demo)
     assert found.lazy.value > 0.95
     assert found.active.value == 1.0
-    assert [each.score for each in found.queries] == pytest.approx([1.0] * 200, abs=1e-6)
 
 
 def test_case_and_spacing_never_matter(light, demo):
@@ -213,9 +206,14 @@ def test_more_variants_point_to_the_mean_of_them(light, demo):
     rows = light.encode([first, second, second, text]).astype(np.float64)
     mean = rows[:3].mean(axis=0)
     expected = mean @ rows[3] / np.linalg.norm(mean) / np.linalg.norm(rows[3])
-    (each,) = infer(both, demo, light).queries
-    assert each.score == pytest.approx(expected, abs=1e-6)
-    assert each.variants == 3
+    (centroid,) = centroids(light, [[first, second, second]])
+    assert centroid @ rows[3] == pytest.approx(expected, abs=1e-6)
+    (attacked,) = infer(both, demo, light).queries
+    assert attacked.variants == 3
+    by_cosine = light.encode(demo.queries).astype(np.float64) @ centroid
+    lead = by_cosine - by_cosine[10]
+    ties = (abs(lead) <= TIE).sum() - 1
+    assert attacked.rank == 1 + (lead > TIE).sum() + ties / 2
     only_first = infer(both, demo, light, variants=1)
     assert only_first.queries == infer(released(text, variants=[[first]]), demo, light).queries
 
@@ -284,8 +282,8 @@ def test_progress_ends_at_all_variants(light, demo):
 
 
 def ranked(*ranks, log=1000, depth=10):
-    queries = tuple(Attacked(str(at), 1, rank, 0.5, 0) for at, rank in enumerate(ranks))
-    return Inference("light", log, 0, 0, depth, queries)
+    queries = tuple(Attacked(str(at), 1, rank, 0) for at, rank in enumerate(ranks))
+    return Inference("light", "a log", log, 0, 0, depth, queries)
 
 
 def test_risks_follow_from_ranks():
@@ -332,28 +330,38 @@ def names(*arguments):
     return [each.name for each in attacker_encoders(*arguments)]
 
 
-def test_the_attacker_does_not_run_the_engines_encoder():
-    assert names("strong") == ["light"]
-    assert names("strong", "light") == ["light"]
-    for name in ("light", "strong", "auto"):
-        with pytest.raises(UsageError, match="another one than the engine's"):
-            names(name, name)
+def test_the_engines_encoder_is_among_the_attackers():
+    """The engine is the stranger: it has read every variant, and its encoder is at hand."""
+    assert "light" in names("light")
+    assert "light" in names("light", "light")
+    for engine in ("light", "auto", None):
+        encoders = names(engine)
+        assert len(encoders) == len(set(encoders))
 
 
 @needs_strong
-def test_the_attacker_tries_every_encoder_he_may():
-    assert names() == ["light", "strong"]
-    assert names("light") == ["strong"]
-    assert names("auto") == ["light"]
-    assert names("some-model-of-theirs") == ["light", "strong"]
-    assert names(None, "auto") == ["strong"]
+def test_the_attacker_tries_every_encoder_there_is():
+    assert names() == names("light") == names("strong") == names("auto") == ["light", "strong"]
+    assert names(None, "auto") == names("auto", "auto") == ["strong"]
+    assert names("strong", "light") == ["light", "strong"]
 
 
-def test_without_the_strong_encoder_light_attacks_all_but_itself(monkeypatch):
+def test_a_model_of_the_engines_own_is_loaded_and_never_left_out():
+    with pytest.raises(UsageError, match="no such encoder"):
+        names("some-model-of-theirs")
+
+
+def test_without_the_strong_encoder_light_attacks_alone(monkeypatch):
     monkeypatch.setattr(StrongEncoder, "installed", staticmethod(lambda: False))
-    assert names() == ["light"]
-    with pytest.raises(UsageError, match="spaces add strong"):
-        names("light")
+    assert names() == names("light") == names("auto") == ["light"]
+
+
+def test_every_inference_says_what_the_attacker_knows(light, demo):
+    inference = infer(released(SECRET, demo.queries[0]), demo, light, add_originals=True)
+    assert inference.attack == "light"
+    assert f"a log of {len(demo) + 1:,} queries with the true one in it" in inference.knows
+    assert "encoder light" in inference.knows
+    assert inference.to_dict()["knows"] == inference.knows
 
 
 # --- logs ------------------------------------------------------------------------------------
