@@ -28,7 +28,6 @@ from sottovoce import load_space, mechanism
 from sottovoce.collections import demo_log, load_collection
 from sottovoce.evaluation import LabelledTexts, Score, read_task
 from sottovoce.evaluation.downstream.data import chosen_rows, judged_questions
-from sottovoce.evaluation.downstream.run import experiment
 from sottovoce.evaluation.downstream.scores import (
     BASELINES,
     Outcome,
@@ -37,6 +36,7 @@ from sottovoce.evaluation.downstream.scores import (
     summarize,
     without_epsilon,
 )
+from sottovoce.evaluation.downstream.tasks import experiment
 from sottovoce.mechanisms import Mechanism
 from sottovoce.paths import cache_folder
 from sottovoce.plotting import save_figure

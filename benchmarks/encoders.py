@@ -18,8 +18,7 @@ from sottovoce.encoders import Encoder, load_encoder
 from sottovoce.encoders.light import LightEncoder
 from sottovoce.encoders.strong import StrongEncoder
 from sottovoce.engines import choose_engine
-from sottovoce.engines.base import LocalEngine
-from sottovoce.engines.documents import whole_text
+from sottovoce.engines.base import LocalEngine, whole_text
 from sottovoce.evaluation import effectiveness, no_privacy
 from sottovoce.search.reranking import BM25Reranker, EncoderReranker, load_reranker
 from sottovoce.threads import available_cores, set_threads

@@ -48,7 +48,7 @@ def load(task: Task, sottovoce: Any) -> Loaded:
         return Piece(len(words) * n, core)
 
     def new_text() -> Piece:
-        sottovoce.mechanisms.tables.forget(space)
+        sottovoce.mechanisms.sampling.forget(space)
         return obfuscate(supply.text(), VARIANTS)
 
     same_words = supply.text()

@@ -150,12 +150,8 @@ def read_judgments(file: Path) -> dict[str, dict[str, int]]:
 
 def _package(name: str) -> Any:
     """A data set of the package ir_datasets."""
-    ir_datasets = need(
-        "ir_datasets",
-        None,
-        "collections of ir_datasets need that package",
-        "; it fetches what you ask for from the network",
-    )
+    why = "collections of ir_datasets need that package"
+    ir_datasets = need("ir_datasets", None, why, "; it fetches what you ask for from the network")
     try:
         return ir_datasets.load(name)
     except KeyError:

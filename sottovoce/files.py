@@ -160,7 +160,6 @@ class CsvTable:
         self.header = [column.strip().casefold() for column in header] if fold_header else header
 
     def require(self, *columns: str) -> None:
-        """Refuse a table without these columns."""
         missing = [column for column in columns if column not in self.header]
         if missing:
             raise UsageError(f"{self._name} has no column {' and '.join(missing)}: {self._how}")

@@ -47,6 +47,7 @@ _STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"],
 }
+_LEGEND: dict[str, Any] = {"frameon": False, "fontsize": 8}
 
 
 def check_figure_path(path: Path | str) -> Path:
@@ -63,12 +64,7 @@ def check_figure_path(path: Path | str) -> Path:
 
 
 def new_figure(
-    rows: int = 1,
-    columns: int = 1,
-    *,
-    width: float = 6.0,
-    height: float = 4.0,
-    polar: bool = False,
+    rows: int = 1, columns: int = 1, *, width: float = 6.0, height: float = 4.0, polar: bool = False
 ) -> tuple[Figure, list[Axes]]:
     """A figure of rows × columns plots, each of this size in inches; the plots row by row.
 
@@ -94,19 +90,14 @@ def save_figure(figure: Figure, path: Path | str) -> Path:
     metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
     try:
         with whole_file(path) as part, _matplotlib().rc_context(_STYLE):
-            _fix_layout(figure)
+            if (layout := figure.get_layout_engine()) is not None:
+                # Find every part its place, once for all files that the figure is saved in.
+                layout.execute(figure)
+                figure.set_layout_engine("none")
             figure.savefig(part, format=kind, dpi=150, metadata=metadata)
     except OSError as error:
         raise SottovoceError(f"the figure cannot be written ({type(error).__name__})") from None
     return path
-
-
-def _fix_layout(figure: Figure) -> None:
-    """Find every part its place, once for all files that the figure is saved in."""
-    layout = figure.get_layout_engine()
-    if layout is not None:
-        layout.execute(figure)
-        figure.set_layout_engine("none")
 
 
 def label(plot: Axes, *, title: str = "", x: str = "", y: str = "", legend: bool = False) -> None:
@@ -115,7 +106,7 @@ def label(plot: Axes, *, title: str = "", x: str = "", y: str = "", legend: bool
     plot.set_xlabel(x)
     plot.set_ylabel(y)
     if legend:
-        plot.legend(frameon=False, fontsize=8)
+        plot.legend(**_LEGEND)
 
 
 def legend_below(figure: Figure, plots: Sequence[Axes]) -> None:
@@ -130,14 +121,8 @@ def legend_below(figure: Figure, plots: Sequence[Axes]) -> None:
     fitting = int(figure.get_figwidth() * 14 // (max(map(len, named)) + 6))
     columns = max(1, min(fitting, len(named)))
     figure.set_figheight(figure.get_figheight() + 0.17 * -(-len(named) // columns))
-    figure.legend(
-        named.values(),
-        named.keys(),
-        loc="outside lower center",
-        ncols=columns,
-        frameon=False,
-        fontsize=8,
-    )
+    style = {"ncols": columns, **_LEGEND}
+    figure.legend(named.values(), named.keys(), loc="outside lower center", **style)
 
 
 def histogram(
@@ -173,7 +158,6 @@ def lines(
     x: str = "",
     y: str = "",
     log_x: bool = False,
-    log_y: bool = False,
     legend: bool = True,
 ) -> None:
     """One line with markers for each name: (x, y); ``bands`` are (lower, upper) around it.
@@ -190,8 +174,6 @@ def lines(
             plot.fill_between(at, lower, upper, color=drawn["color"], alpha=alpha, linewidth=0)
     if log_x:
         plot.set_xscale("log")
-    if log_y:
-        plot.set_yscale("log")
     label(plot, title=title, x=x, y=y, legend=legend and len(curves) > 1)
 
 
@@ -201,7 +183,6 @@ def plane(
     *,
     looks: Mapping[str, Mapping[str, Any]] | None = None,
     ends: Mapping[str, tuple[str, str]] | None = None,
-    title: str = "",
     x: str = "risk",
     y: str = "utility",
     legend: bool = True,
@@ -217,15 +198,12 @@ def plane(
         drawn = look(number) if looks is None else looks[name]
         points = np.column_stack([np.asarray(risk, dtype=float), np.asarray(utility, dtype=float)])
         plot.plot(points[:, 0], points[:, 1], **drawn, label=literal(name))
+        arrow = {"arrowstyle": "->", "color": drawn["color"]}
         for start, end in pairwise(points):
-            middle = (start + end) / 2
             if np.hypot(*(end - start)) > SHORTEST_ARROW:
-                plot.annotate(
-                    "",
-                    xy=tuple(middle + (end - start) * 1e-3),
-                    xytext=tuple(middle),
-                    arrowprops={"arrowstyle": "->", "color": drawn["color"]},
-                )
+                middle = (start + end) / 2
+                tip = middle + (end - start) * 1e-3
+                plot.annotate("", xy=tuple(tip), xytext=tuple(middle), arrowprops=arrow)
         for point, text in zip(points[[0, -1]], (ends or {}).get(name, ()), strict=False):
             if all((np.abs(point - other) > (0.09, 0.06)).any() for other in taken):
                 beside(plot, text, point, color=drawn["color"])
@@ -233,20 +211,13 @@ def plane(
     plot.set_xlim(-0.02, 1.02)
     plot.set_ylim(-0.02, 1.02)
     plot.set_aspect("equal")
-    label(plot, title=title, x=x, y=y, legend=legend and bool(paths))
+    label(plot, x=x, y=y, legend=legend and bool(paths))
 
 
 def beside(plot: Axes, text: str, point: Any, **style: Any) -> None:
     """A few letters to the right of a point, over all lines."""
-    plot.annotate(
-        literal(text),
-        xy=tuple(point),
-        xytext=(4, 3),
-        textcoords="offset points",
-        fontsize=7,
-        zorder=5,
-        **style,
-    )
+    style |= {"xytext": (4, 3), "textcoords": "offset points", "fontsize": 7, "zorder": 5}
+    plot.annotate(literal(text), xy=tuple(point), **style)
 
 
 def heat_map(
@@ -271,19 +242,13 @@ def heat_map(
     shown = np.ma.masked_invalid(np.asarray(values, dtype=np.float64))
     shades = Normalize(low, max(high, low + 1e-9))
     plot.pcolormesh(shown, cmap="cividis", norm=shades, edgecolors="white", linewidth=1)
+    in_the_middle: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8}
     for (row, column), value in np.ndenumerate(shown.filled(np.nan)):
         if np.isnan(value):
             continue
         light = np.dot(colormaps["cividis"](shades(value))[:3], (0.299, 0.587, 0.114)) > 0.5
-        plot.text(
-            column + 0.5,
-            row + 0.5,
-            f"{value:.2f}",
-            ha="center",
-            va="center",
-            color="black" if light else "white",
-            fontsize=8,
-        )
+        colour = "black" if light else "white"
+        plot.text(column + 0.5, row + 0.5, f"{value:.2f}", color=colour, **in_the_middle)
     plot.set_xticks(np.arange(len(columns)) + 0.5, columns)
     plot.set_yticks(np.arange(len(rows)) + 0.5, rows)
     plot.invert_yaxis()
@@ -326,7 +291,6 @@ def polar_scatter(
     groups: Mapping[str, tuple[ArrayLike, ArrayLike]],
     *,
     looks: Mapping[str, Mapping[str, Any]] | None = None,
-    title: str = "",
     x: str = "",
 ) -> None:
     """Points by (distance, angle in degrees up to 180) from the origin, over arcs and rays."""
@@ -342,7 +306,7 @@ def polar_scatter(
         drawn = dict(look(number) if looks is None else looks[name]) | {"linestyle": "none"}
         plot.plot(far * np.cos(angle), far * np.sin(angle), **drawn, label=literal(name))
     plot.set_aspect("equal")
-    label(plot, title=title, x=x)
+    label(plot, x=x)
 
 
 def _sector(plot: Axes, farthest: float, sector: float) -> None:

@@ -61,7 +61,6 @@ class Pool:
 
     @property
     def dimension(self) -> int:
-        """The length of a vector."""
         return self.encoder.dimension
 
     @cached_property

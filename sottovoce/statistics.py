@@ -139,14 +139,10 @@ def bootstrap_mean(
         raise UsageError(f"a bootstrap needs at least 1 sample, got {samples}")
     if not len(values):
         return math.nan, math.nan
-    rng = Generator(PCG64(seed))
-    at_a_time = max(1, NUMBERS_AT_A_TIME // len(values))
-    means = [
-        values[rng.integers(len(values), size=(min(at_a_time, samples - start), len(values)))].mean(
-            axis=1
-        )
-        for start in range(0, samples, at_a_time)
-    ]
+    rng, count = Generator(PCG64(seed)), len(values)
+    at_a_time = max(1, NUMBERS_AT_A_TIME // count)
+    sizes = [min(at_a_time, samples - start) for start in range(0, samples, at_a_time)]
+    means = [values[rng.integers(count, size=(size, count))].mean(axis=1) for size in sizes]
     return percentiles(np.concatenate(means), level)
 
 

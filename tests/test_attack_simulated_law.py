@@ -128,6 +128,7 @@ def on_default_space(default_space):
     return words, drawn, evidence, evidence.log_likelihood(list(drawn))
 
 
+@pytest.mark.slow
 def test_it_is_at_least_as_good_as_mode_and_cosine(default_space, on_default_space):
     words, drawn, _, rows = on_default_space
     modes = np.array([np.bincount(ids).argmax() for ids in drawn])
@@ -138,6 +139,7 @@ def test_it_is_at_least_as_good_as_mode_and_cosine(default_space, on_default_spa
     assert right >= (cosines == words).sum()
 
 
+@pytest.mark.slow
 def test_it_beats_distance_alone_on_the_default_space(default_space, on_default_space):
     words, drawn, evidence, _ = on_default_space
     law = evidence.log_probabilities(words[:40])

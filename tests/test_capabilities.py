@@ -10,9 +10,9 @@ from numpy.random import PCG64, Generator
 
 from sottovoce import mechanism
 from sottovoce.mechanisms import kind, names
-from sottovoce.mechanisms.boxes import BoxMechanism
 from sottovoce.mechanisms.exponential import ExponentialMechanism
 from sottovoce.mechanisms.noise import NoiseMechanism
+from sottovoce.mechanisms.sampling import BoxMechanism
 from sottovoce.pools import Pool
 from sottovoce.randomness import Draws
 

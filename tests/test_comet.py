@@ -541,10 +541,10 @@ LARGE = """
 import json, sys
 import numpy as np
 from sottovoce import Obfuscator, mechanism
-from sottovoce.encoders import vector_store
+from sottovoce.encoders import base
 from sottovoce.pools import Pool
 
-vector_store.TEXTS_AT_A_TIME = 1 << 14  # It waits for the disk after each such block.
+base.TEXTS_AT_A_TIME = 1 << 14  # It waits for the disk after each such block.
 
 class Random:
     name, dimension, fingerprint = "random", 256, "random"

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from sottovoce.collections import Document, load_collection
-from sottovoce.encoders import corpus_vectors, load_encoder, vector_store
+from sottovoce.encoders import base, corpus_vectors, load_encoder
 from sottovoce.engines.dense import Dense
 from sottovoce.errors import UsageError
 from sottovoce.evaluation import effectiveness
@@ -210,7 +210,7 @@ class Interrupted(Counting):
 
 @pytest.mark.parametrize("lost", [0, 1, 5000, 10_000_000])
 def test_interrupted_work_goes_on_where_it_stopped(light, home, monkeypatch, lost):
-    monkeypatch.setattr(vector_store, "TEXTS_AT_A_TIME", 100)
+    monkeypatch.setattr(base, "TEXTS_AT_A_TIME", 100)
     with pytest.raises(KeyboardInterrupt):
         corpus_vectors(Interrupted(light), TEXTS)
     growing = next(file for file in kept(home) if file.suffix == ".growing")
@@ -225,8 +225,8 @@ def test_interrupted_work_goes_on_where_it_stopped(light, home, monkeypatch, los
 
 SLOW = """
 import sys, time
-from sottovoce.encoders import corpus_vectors, load_encoder, vector_store
-vector_store.TEXTS_AT_A_TIME = 50
+from sottovoce.encoders import base, corpus_vectors, load_encoder
+base.TEXTS_AT_A_TIME = 50
 def wait(done, of):
     print(done, flush=True)
     time.sleep(float(sys.argv[1]))

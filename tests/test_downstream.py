@@ -24,7 +24,6 @@ from sottovoce.collections import demo_log, load_collection
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.evaluation import LabelledTexts, Questions, evaluate, read_task
 from sottovoce.evaluation.downstream.data import Candidates, judged_questions
-from sottovoce.evaluation.downstream.run import experiment
 from sottovoce.evaluation.downstream.scores import (
     Outcome,
     Setting,
@@ -35,6 +34,7 @@ from sottovoce.evaluation.downstream.tasks import (
     average_precision,
     expected_average_precision,
     expected_reciprocal_rank,
+    experiment,
     reciprocal_rank,
 )
 from sottovoce.pools import Pool

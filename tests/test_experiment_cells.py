@@ -22,7 +22,7 @@ from sottovoce.engines import choose_engine
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.evaluation import evaluate, read_task
 from sottovoce.evaluation.search_quality import with_more_depth, with_privacy, without_privacy
-from sottovoce.experiments.cells import neighbours, search
+from sottovoce.experiments.cells import search, words
 from sottovoce.experiments.cells.leak import NOTHING_RELEASED
 from sottovoce.experiments.cells.runner import CellRunner
 from sottovoce.experiments.cells.search import SENT_AT_A_TIME
@@ -500,11 +500,11 @@ def test_neighbours_and_relatives_of_words(runner, default_space, wordnet):
 
 
 def test_without_wordnet_plotted_words_have_neighbours_alone(runner, monkeypatch):
-    monkeypatch.setattr(neighbours, "installed_wordnet", lambda: None)
+    monkeypatch.setattr(words, "installed_wordnet", lambda: None)
     product = runner.run(Neighbours(Texts(), 5, ("cancer",)))
     kinds = set(product.table["mechanism"].to_pylist())
     assert kinds == {"", "neighbour of cancer"}
-    assert product.facts["plotted words"] == neighbours.NO_WORDNET
+    assert product.facts["plotted words"] == words.NO_WORDNET
 
 
 # Learning

@@ -13,12 +13,12 @@ ORDER = (
     *("schema.values", "schema.problems", "schema.experiment"),
     *("grid", "schema.expectations", "schema.systems", "schema.reading"),
     *("resource_cache", "fingerprints", "store"),
-    *("cells.draw", "cells.search", "cells.leak", "cells.deny", "cells.neighbours", "cells.learn"),
+    *("cells.draw", "cells.search", "cells.leak", "cells.words", "cells.learn"),
     *("cells.runner", "executors", "results", "estimates", "summary", "run", "check"),
-    *("report.table", "report.render", "report.page", "report.significance"),
+    *("report.table", "report.render", "report.significance"),
     *("report.risk_tables", "report.utility_tables", "report.further_tables"),
     *("report.figures.curves", "report.figures.lines", "report.figures.planes"),
-    *("report.figures.boxes", "report.figures.words", "report.figures.tasks"),
+    *("report.figures.boxes", "report.figures.words"),
     *("report.figures", "report.write"),
 )
 ROOM = "sottovoce.experiments."
@@ -32,8 +32,8 @@ def modules() -> dict[str, Path]:
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         if any(not isinstance(node, ast.Expr) for node in ast.parse(file.read_text()).body):
             named[name] = file
+    named.pop("")  # The door: it offers names of all others.
     named.pop("schema")  # It asks for pydantic, and imports nothing of the room.
-    named.pop("")  # The front door names them all.
     return named
 
 

@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 
 from sottovoce.cli import app
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.experiments.report.page import inlined, page
-from sottovoce.experiments.report.render import latex_escape, to_csv, to_latex
+from sottovoce.experiments.report.render import inlined, latex_escape, page, to_csv, to_latex
 from sottovoce.experiments.report.table import Number, Section, Table, shown
 from sottovoce.experiments.report.write import write_report
 

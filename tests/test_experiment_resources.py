@@ -19,9 +19,9 @@ from sottovoce.experiments.run import run_experiment
 from sottovoce.experiments.schema.problems import ExperimentError
 from sottovoce.experiments.schema.reading import read_experiment
 from sottovoce.guarantees import Guarantee
-from sottovoce.mechanisms import WordMechanism, registry
+from sottovoce.mechanisms import WordMechanism
 from sottovoce.mechanisms.base import resource
-from sottovoce.mechanisms.build import RESOURCE_KINDS, ResourceKind, register_resource
+from sottovoce.mechanisms.build import RESOURCE_KINDS, ResourceKind, _registry, register_resource
 from sottovoce.randomness import Draws
 from sottovoce.types import IntArray
 
@@ -98,7 +98,7 @@ draws = 5
 def file(tmp_path, monkeypatch):
     """The experiment's file, while the mechanism and its kind of resource are registered."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
-    monkeypatch.setitem(registry._registry, Shift.name, Shift)
+    monkeypatch.setitem(_registry, Shift.name, Shift)
     register_resource(ShiftTableKind)
     write_files(tmp_path)
     (tmp_path / "shifts.txt").write_text("3\n5\n")

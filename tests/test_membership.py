@@ -18,16 +18,12 @@ from user_log import made_up_log
 import sottovoce
 from sottovoce.cli import app
 from sottovoce.errors import UsageError
-from sottovoce.privacy.membership_audit import (
-    MembershipReport,
-    UserLog,
-    membership,
-    read_user_log,
-)
+from sottovoce.privacy.membership_audit import MembershipReport, UserLog, membership, read_user_log
 from sottovoce.privacy.membership_audit.ngrams import NGramModel, windows
 from sottovoce.privacy.membership_audit.outcomes import (
     Scores,
     Setting,
+    Sides,
     auc,
     auc_figure,
     either_way,
@@ -38,9 +34,9 @@ from sottovoce.privacy.membership_audit.shadow_models import (
     LOG_BINS,
     RANK_BINS,
     Numbering,
+    draw_sides,
     features,
 )
-from sottovoce.privacy.membership_audit.users import Sides, draw_sides
 
 SMALL, LARGE = 0.01, 1000.0
 MIDDLE = 2.5

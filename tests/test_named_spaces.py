@@ -20,8 +20,7 @@ import pytest
 from sottovoce.errors import SpaceError, UsageError
 from sottovoce.resources import catalogue as catalogue_module
 from sottovoce.resources import install, local
-from sottovoce.resources.catalogue import WORD_SPACE, Conversion, Resource
-from sottovoce.resources.download import PackagedFile
+from sottovoce.resources.catalogue import WORD_SPACE, Conversion, PackagedFile, Resource
 from sottovoce.spaces import store
 from sottovoce.spaces.formats import import_vectors
 from sottovoce.spaces.space import WordSpace

@@ -15,8 +15,8 @@ from sottovoce import Obfuscator, WordSpace, mechanism, obfuscate
 from sottovoce.cli import app
 from sottovoce.errors import UsageError
 from sottovoce.ledger import Entry, Ledger
-from sottovoce.mechanisms import kind, names, registry
-from sottovoce.mechanisms.build import RESOURCE_KINDS, build, load_resource, stand_ins
+from sottovoce.mechanisms import kind, names
+from sottovoce.mechanisms.build import RESOURCE_KINDS, _registry, build, load_resource, stand_ins
 from sottovoce.sanitizing import Sanitizer
 from sottovoce.spaces import SpaceWriter
 from sottovoce.testing import check_mechanism
@@ -30,7 +30,7 @@ def made_up():
     """The one line that an author adds: the import of the file."""
     module = importlib.import_module("made_up_mechanism")
     yield module
-    del registry._registry[NAME], RESOURCE_KINDS["glossary"], sys.modules["made_up_mechanism"]
+    del _registry[NAME], RESOURCE_KINDS["glossary"], sys.modules["made_up_mechanism"]
 
 
 @pytest.fixture(scope="module")

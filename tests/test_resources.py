@@ -18,8 +18,7 @@ from sottovoce.cli.spaces import app
 from sottovoce.errors import SpaceError, UsageError
 from sottovoce.language.wordnet import load_wordnet
 from sottovoce.resources import catalogue, install, local
-from sottovoce.resources.catalogue import WORDNET
-from sottovoce.resources.download import PackagedFile
+from sottovoce.resources.catalogue import WORDNET, PackagedFile
 
 online = pytest.mark.skipif("SOTTOVOCE_OFFLINE" in os.environ, reason="SOTTOVOCE_OFFLINE is set")
 needs_npm = pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")

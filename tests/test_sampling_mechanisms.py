@@ -10,7 +10,7 @@ from scipy import stats
 
 from sottovoce import OutputVocabulary, WordSpace, mechanism, obfuscate
 from sottovoce.errors import UsageError
-from sottovoce.mechanisms import exponential, tables
+from sottovoce.mechanisms import exponential, sampling
 
 SPECS = [
     "santext",
@@ -146,12 +146,12 @@ def test_words_beyond_the_tables_are_drawn_exactly(small_space, monkeypatch, spe
     monkeypatch.setattr(exponential, "NEAR", 25)
     monkeypatch.setattr(exponential, "SAMPLED", 200)
     chosen = mechanism(spec, space=small_space, epsilon=epsilon)
-    tables.forget(small_space)
+    sampling.forget(small_space)
     for word in (3, 1500):
         drawn = chosen.sample(np.full(1000, word), 300, np.random.default_rng(1))
         agrees(drawn.ravel(), chances(spec, small_space, [word], epsilon=epsilon)[0])
     assert np.isfinite(chosen.tables._reach).all()
-    tables.forget(small_space)
+    sampling.forget(small_space)
 
 
 @pytest.mark.parametrize("spec", ["santext", "tem:gamma=2"])
@@ -161,10 +161,10 @@ def test_words_that_accept_no_proposal_are_drawn_exactly(small_space, monkeypatc
     monkeypatch.setattr(exponential, "SAMPLED", 200)
     monkeypatch.setattr(exponential, "ATTEMPTS", 0)
     chosen = mechanism(spec, space=small_space, epsilon=1.0)
-    tables.forget(small_space)
+    sampling.forget(small_space)
     drawn = chosen.sample(np.full(200, 7), 40, np.random.default_rng(1))
     agrees(drawn.ravel(), chances(spec, small_space, [7], epsilon=1.0)[0])
-    tables.forget(small_space)
+    sampling.forget(small_space)
 
 
 def test_tem_is_the_gumbel_algorithm_of_its_paper(toy):
@@ -375,11 +375,11 @@ def test_tables_are_shared_and_bounded(small_space, monkeypatch):
     one = mechanism("santext", space=small_space, epsilon=2)
     assert one.tables is mechanism("santext:epsilon=2", space=small_space).tables
     assert one.tables is not mechanism("santext:epsilon=3", space=small_space).tables
-    monkeypatch.setattr(tables, "BYTES", 100_000)
+    monkeypatch.setattr(sampling, "BYTES", 100_000)
     drawn = [
         one.sample(np.arange(a, a + 50), 2, np.random.default_rng(a)) for a in range(0, 500, 50)
     ]
-    assert one.tables._starts[-1] * tables.BYTES_PER_CANDIDATE < 100_000 + 50 * 2000 * 12
+    assert one.tables._starts[-1] * sampling.BYTES_PER_CANDIDATE < 100_000 + 50 * 2000 * 12
     monkeypatch.undo()
     again = [
         one.sample(np.arange(a, a + 50), 2, np.random.default_rng(a)) for a in range(0, 500, 50)
@@ -389,15 +389,15 @@ def test_tables_are_shared_and_bounded(small_space, monkeypatch):
         mechanism("santext", space=small_space, epsilon=epsilon).sample(
             np.arange(3), 1, np.random.default_rng(0)
         )
-    assert len(tables._kept[small_space]) == tables.MECHANISMS_PER_SPACE
+    assert len(sampling._kept[small_space]) == sampling.MECHANISMS_PER_SPACE
 
 
 def test_what_was_met_before_changes_no_draw(small_space):
     ids = np.arange(300)
     fresh = mechanism("santext", space=small_space, epsilon=1.5)
-    tables.forget(small_space)
+    sampling.forget(small_space)
     first = fresh.sample(ids, 3, np.random.default_rng(1))
-    tables.forget(small_space)
+    sampling.forget(small_space)
     for word in (5, 250, 7):
         fresh.sample(np.array([word]), 1, np.random.default_rng(9))
     assert np.array_equal(first, fresh.sample(ids, 3, np.random.default_rng(1)))

@@ -17,7 +17,7 @@ from sottovoce.app.descriptions import VERDICTS
 from sottovoce.app.loaded import LoadedParts
 from sottovoce.app.settings import Settings
 from sottovoce.files import write_whole
-from sottovoce.mechanisms.registry import names
+from sottovoce.mechanisms.build import names
 from sottovoce.privacy import Audit, audit
 
 SEED = 1

@@ -20,8 +20,7 @@ from sottovoce.errors import SpaceError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Budget, Ledger, NoLedgerError, Promise, Record, Spent, in_words
 from sottovoce.mechanisms.base import Mechanism
-from sottovoce.mechanisms.build import stand_ins
-from sottovoce.mechanisms.registry import kind, names
+from sottovoce.mechanisms.build import kind, names, stand_ins
 
 VERDICTS = Path(__file__).with_name("verdicts.json")
 NOT_AUDITED = "NOT AUDITED"
@@ -224,7 +223,7 @@ def all_voices(parts: LoadedParts) -> Voices:
     summary = measured.summary_of(parts)
     return {
         "default": DEFAULT_VOICE,
-        "measured": measured.origin(summary, parts) if summary else None,
+        "measured": measured.origin(summary) if summary else None,
         "not_measured": None if summary else measured.not_measured(parts),
         "voices": [
             {
@@ -312,7 +311,7 @@ def plane(parts: LoadedParts) -> Plane:
     summary = measured.summary_of(parts)
     settings = summary["settings"] if summary else []
     return {
-        "measured": measured.origin(summary, parts) if summary else None,
+        "measured": measured.origin(summary) if summary else None,
         "not_measured": None if summary else measured.not_measured(parts),
         "baseline": _baseline(summary or {}),
         "points": [_point(figures, summary) for figures in settings],

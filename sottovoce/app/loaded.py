@@ -17,8 +17,7 @@ from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Ledger, Promise
 from sottovoce.mechanisms.base import Mechanism
-from sottovoce.mechanisms.build import build
-from sottovoce.mechanisms.registry import parse
+from sottovoce.mechanisms.build import build, parse
 from sottovoce.obfuscation import Obfuscator, release_for
 from sottovoce.search.layout import laid_out_for
 from sottovoce.search.private_search import PrivateSearch

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from sottovoce.app.loaded import LoadedParts, Protection
 from sottovoce.mechanisms.base import Mechanism
-from sottovoce.mechanisms.registry import parse
+from sottovoce.mechanisms.build import parse
 
 PACKAGED = Path(__file__).with_name("measured.json")
 Summary: TypeAlias = dict[str, Any]
@@ -88,7 +88,12 @@ def _same_texts(texts: dict[str, Any], parts: LoadedParts, mechanism: Mechanism)
         and texts.get("output_vocabulary", "all") == "all"
         and texts.get("unknown", "uniform") == "uniform"
         and (texts.get("protect") or mechanism.protects) == mechanism.protects
+        and (not mechanism.by_word or _layout(texts) == (parts.shuffles, parts.settings.pad_to))
     )
+
+
+def _layout(texts: dict[str, Any]) -> tuple[bool, int]:
+    return texts.get("order") == "shuffled", texts.get("pad_to", 0)
 
 
 def identity(figures: Measured) -> str:
@@ -98,15 +103,13 @@ def identity(figures: Measured) -> str:
     return hashlib.sha256(data.encode()).hexdigest()[:16]
 
 
-def origin(summary: Summary, parts: LoadedParts) -> dict[str, Any]:
+def origin(summary: Summary) -> dict[str, Any]:
     """Where figures come from, as data and in words."""
     names = ("collection", "made", "queries", "log", "engine", "reranker", "baseline")
     sentence = (
         f"Measured on {summary['made'][:10]} with {summary['queries']} queries of the collection "
         f"{summary['collection']} ({summary['engine']}, re-ranked by {summary['reranker']})."
     )
-    if parts.shuffles:
-        sentence += " There the words were sent in their order; here it is random."
     return {**{name: summary.get(name) for name in names}, "sentence": sentence}
 
 

@@ -28,7 +28,7 @@ from sottovoce.cli import (
     similarity,
     spaces,
 )
-from sottovoce.cli.discreet import DiscreetCommand, DiscreetGroup
+from sottovoce.cli.output import DiscreetCommand, DiscreetGroup
 from sottovoce.errors import PrivacyWarning, SottovoceError, UsageError
 
 app = typer.Typer(

@@ -19,7 +19,7 @@ from sottovoce.cli.options import (
     given_parameters,
     grouped,
 )
-from sottovoce.cli.output import new_console, print_json, progress_bar
+from sottovoce.cli.output import escape, new_console, print_json, progress_bar
 
 if TYPE_CHECKING:
     from sottovoce.privacy import Audit
@@ -89,7 +89,6 @@ def audit(
 
 
 def _print(audit: Audit) -> None:
-    from rich.markup import escape
     from rich.table import Table
 
     console = new_console()

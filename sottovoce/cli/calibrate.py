@@ -19,7 +19,7 @@ from sottovoce.cli.options import (
     given_parameters,
     grouped,
 )
-from sottovoce.cli.output import new_console, print_json, progress_bar
+from sottovoce.cli.output import escape, new_console, print_json, progress_bar
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -78,8 +78,6 @@ def calibrate(
 
 
 def _print(calibration: Calibration, cost: Cost | None) -> None:
-    from rich.markup import escape
-
     console = new_console()
     measured, targets = calibration.measured, calibration.targets
     how = "exactly" if measured.exact else f"on {measured.draws} fresh draws a word"

@@ -19,7 +19,7 @@ from sottovoce.cli.options import (
     given_parameters,
     grouped,
 )
-from sottovoce.cli.output import new_console, print_json, progress_bar
+from sottovoce.cli.output import escape, new_console, print_json, progress_bar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,12 +77,7 @@ def deniability(
     with progress_bar("measuring words") as progress:
         results = [
             measure(
-                mechanism,
-                word_ids,
-                eta=sample.eta,
-                draws=sample.draws,
-                rng=seed,
-                progress=progress,
+                mechanism, word_ids, eta=sample.eta, draws=sample.draws, rng=seed, progress=progress
             )
             for mechanism in mechanisms
         ]
@@ -97,11 +92,8 @@ def deniability(
 def say_unknown(unknown: int) -> None:
     """Say that some words of a file were left out."""
     if unknown:
-        typer.secho(
-            f"{unknown} word(s) of the file are not in the space and were left out",
-            fg="yellow",
-            err=True,
-        )
+        left_out = f"{unknown} word(s) of the file are not in the space and were left out"
+        typer.secho(left_out, fg="yellow", err=True)
 
 
 def _described(
@@ -119,8 +111,6 @@ def _described(
 
 
 def _print(results: list[Deniability], distances: dict[int, Float64Array], unknown: int) -> None:
-    from rich.markup import escape
-
     console = new_console()
     for result in results:
         facts = result.to_dict()
@@ -144,8 +134,6 @@ def _print(results: list[Deniability], distances: dict[int, Float64Array], unkno
 
 
 def _words_table(result: Deniability, facts: dict[str, Any]) -> Table:
-    from rich.markup import escape
-
     numbers = ("mean", "5 %", "median", "95 %", "worst", *(() if result.exact else ("bound",)))
     table = _wide_table("", *numbers, "worst word", numbers=numbers)
 
@@ -191,34 +179,18 @@ def _draw(results: list[Deniability], distances: dict[int, Float64Array]) -> Fig
 
     figure, (unchanged_plot, support_plot, neighbour_plot) = new_figure(1, 3, width=4.5, height=3.5)
     by_epsilon = {f"epsilon {result.mechanism.epsilon:g}": result for result in results}
-    title = results[0].mechanism.name
-    histogram(
-        unchanged_plot,
-        {name: result.unchanged for name, result in by_epsilon.items()},
-        title=f"{title}: how often a word comes back",
-        x="N_w",
-        y="share of words",
-    )
-    histogram(
-        support_plot,
-        {name: result.support for name, result in by_epsilon.items()},
-        title=f"{title}: words that stand in",
-        x=f"S_w({results[0].eta:g})",
-        y="share of words",
-    )
+    name = results[0].mechanism.name
+    back = {epsilon: result.unchanged for epsilon, result in by_epsilon.items()}
+    title = f"{name}: how often a word comes back"
+    histogram(unchanged_plot, back, title=title, x="N_w", y="share of words")
+    support = {epsilon: result.support for epsilon, result in by_epsilon.items()}
+    title, x = f"{name}: words that stand in", f"S_w({results[0].eta:g})"
+    histogram(support_plot, support, title=title, x=x, y="share of words")
+    summaries = [summary(far) for far in distances.values()]
     curves = {
-        f"{percent} %": (
-            list(distances),
-            [summary(far)[f"p{percent}"] for far in distances.values()],
-        )
+        f"{percent} %": (list(distances), [cuts[f"p{percent}"] for cuts in summaries])
         for percent in PERCENTILES
     }
-    lines(
-        neighbour_plot,
-        curves,
-        title="distance to the k-th nearest word",
-        x="k",
-        y="Euclidean distance",
-        log_x=True,
-    )
+    title = "distance to the k-th nearest word"
+    lines(neighbour_plot, curves, title=title, x="k", y="Euclidean distance", log_x=True)
     return figure

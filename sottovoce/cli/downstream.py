@@ -37,8 +37,7 @@ class TaskResources(ResourceOptions):
     """What mechanisms work on, and models."""
 
     encoder: Annotated[
-        str,
-        typer.Option(help="Encoder of embeddings and of comet: auto, light, strong, a folder."),
+        str, typer.Option(help="Encoder of embeddings and of comet: auto, light, strong, a folder.")
     ] = "auto"
 
 
@@ -145,10 +144,7 @@ def _write_csv(scores: Sequence[Score], file: Path) -> None:
 
     rows = [score.to_dict() for score in scores]
     try:
-        with (
-            whole_file(file) as part,
-            part.open("w", encoding="utf-8", newline="") as out,
-        ):
+        with whole_file(file) as part, part.open("w", encoding="utf-8", newline="") as out:
             writer = csv.DictWriter(out, list(rows[0]))
             writer.writeheader()
             for row in rows:
@@ -183,14 +179,14 @@ def _references(scores: Sequence[Score], model: str, measure: str) -> str:
         if score.setting.mechanism is None and score.setting.measure == measure:
             name = "clean" if score.setting.model == model else score.setting.model
             if name in ("clean", *BASELINES):
-                references.append(f"{name} {score.value:.3f} {_between(score.interval)}")
+                low, high = score.interval
+                references.append(f"{name} {score.value:.3f} ({low:.3f}–{high:.3f})")
     return ", ".join(reversed(references))
 
 
 def _table(scores: Sequence[Score]) -> Table:
     """A row for each mechanism and epsilon, a column for each regime."""
-    from rich.markup import escape
-
+    from sottovoce.cli.output import escape
     from sottovoce.evaluation.downstream.scores import without_epsilon
 
     table = new_table()
@@ -219,10 +215,6 @@ def _cell(score: Score) -> str:
         return f"{score.value:.3f}"
     low, high = score.loss_interval
     return f"{score.value:.3f} {0.0 - 100 * score.loss:+.1f}±{50 * (high - low):.1f}"
-
-
-def _between(interval: tuple[float, float]) -> str:
-    return f"({interval[0]:.3f}–{interval[1]:.3f})"
 
 
 def _notes(scores: Sequence[Score], task: Task) -> list[str]:

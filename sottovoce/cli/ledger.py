@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sottovoce.cli.discreet import DiscreetCommand, DiscreetGroup
 from sottovoce.cli.options import AsJson
-from sottovoce.cli.output import new_console, new_table, print_json, say
+from sottovoce.cli.output import (
+    DiscreetCommand,
+    command_group,
+    escape,
+    new_console,
+    new_table,
+    print_json,
+    say,
+)
 from sottovoce.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,13 +27,7 @@ if TYPE_CHECKING:
 DEFAULT_NEAREST, DEFAULT_RANDOM = 4.8, 9.0
 """Median Euclidean distances of the default space: to the nearest word, and between any two."""
 
-app = typer.Typer(
-    cls=DiscreetGroup,
-    help="The ledger: what was released, what it cost, what is left.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-)
+app = command_group("The ledger: what was released, what it cost, what is left.", "markdown")
 
 
 @app.command(cls=DiscreetCommand, epilog="Example: `sottovoce ledger show --last 5`")
@@ -146,8 +147,6 @@ def _print(budget: Budget, spent: list[Spent], records: list[Record], *, one_tex
 
 
 def _print_spent(console: Console, spent: list[Spent]) -> None:
-    from rich.markup import escape
-
     from sottovoce.ledger import in_words
 
     numbers = ("nats", "left", "releases", "in clear")
@@ -167,8 +166,6 @@ def _print_spent(console: Console, spent: list[Spent]) -> None:
 
 
 def _print_records(console: Console, records: list[Record]) -> None:
-    from rich.markup import escape
-
     table = new_table()
     table.add_column("time (UTC)", no_wrap=True)
     for column in ("to", "mechanism", "release"):

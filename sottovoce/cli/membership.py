@@ -23,7 +23,6 @@ from sottovoce.errors import UsageError
 
 if TYPE_CHECKING:
     from sottovoce.privacy import MembershipReport
-    from sottovoce.privacy.membership_audit import Outcome
 
 
 @grouped
@@ -110,7 +109,10 @@ def _print(report: MembershipReport) -> None:
         "AUC, auditor of clean text",
     ):
         table.add_column(column, justify="right")
-    for outcome, naive in _rows(report):
+    clean, *obfuscated = report.outcomes
+    # Each outcome beside that of the auditor who learnt from clean text.
+    pairs = [(clean, clean), *zip(obfuscated[::2], obfuscated[1::2], strict=True)]
+    for outcome, naive in pairs:
         table.add_row(
             outcome.setting.mechanism or "clean text",
             f"{outcome.risk:.2f}  {_between(outcome.risk_interval)}",
@@ -133,12 +135,6 @@ def _print(report: MembershipReport) -> None:
         console.print(f"Note: {remark}.")
     if report.seeded:
         say_seeded()
-
-
-def _rows(report: MembershipReport) -> list[tuple[Outcome, Outcome]]:
-    """Each outcome beside that of the auditor who learnt from clean text."""
-    clean, *obfuscated = report.outcomes
-    return [(clean, clean), *zip(obfuscated[::2], obfuscated[1::2], strict=True)]
 
 
 def _between(interval: tuple[float, float]) -> str:

@@ -114,7 +114,6 @@ class ResourceOptions(SpaceOptions):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Those of the words, and all others."""
         named = {"corpus": self.corpus, "pool": self.pool, "encoder": self.encoder}
         return {**super().settings, **named, **key_values(self.more, "--with")}
 
@@ -132,7 +131,6 @@ class MechanismOptions:
     set: Parameters = None
 
     def build(self, resources: SpaceOptions) -> Mechanism:
-        """The mechanism asked for."""
         parameters = given_parameters(self.set, self.epsilon)
         return build_mechanism(self.mechanism, parameters, resources.settings)
 
@@ -170,8 +168,7 @@ class SampleOptions:
     panel: ClassVar[str] = "Words measured"
 
     words: Annotated[
-        str,
-        typer.Option(metavar="N|FILE", help="How many words, or a file of words, one a line."),
+        str, typer.Option(metavar="N|FILE", help="How many words, or a file of words, one a line.")
     ] = "200"
     draws: Annotated[
         int, typer.Option(help="Draws for each word, where there is no exact law.")

@@ -1,18 +1,23 @@
 """What commands print: tables for people, JSON for programs, a progress bar where somebody watches.
 
-Results go to standard output, everything else to standard error.
+Results go to standard output, everything else to standard error. Error messages do not repeat what
+was typed: it may be the text itself.
 """
 
 from __future__ import annotations
 
 import codecs
 import json
+import re
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+
+from sottovoce.errors import did_you_mean
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,6 +55,13 @@ def new_table(*columns: str, numbers: Collection[str] = ()) -> Table:
     return table
 
 
+def escape(text: str) -> str:
+    """The text for a console or a table, where rich would take brackets for styles."""
+    from rich.markup import escape as escaped
+
+    return escaped(text)
+
+
 def say(sentence: str) -> None:
     """Tell people something that is not a result."""
     typer.echo(sentence, err=True)
@@ -82,3 +94,53 @@ def progress_bar(doing: str, slow: bool = False) -> Iterator[Progress | None]:
     with bar:
         task = bar.add_task(doing, total=None, visible=False)
         yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
+
+
+# Commands whose error messages hold no argument
+
+
+def _redact(error: Exception, typed: list[str]) -> None:
+    """Replace every argument in the message that is neither an option nor a number."""
+    message = getattr(error, "message", None)
+    if not isinstance(message, str):
+        return
+    if "unexpected extra argument" in message:
+        message = "more was given than this command takes: put a text of several words in quotes"
+    for argument in sorted(typed, key=len, reverse=True):
+        if re.search(r"[^\W\d_]", argument) and not argument.startswith("-"):
+            message = message.replace(argument, "…")
+    error.message = message  # type: ignore[attr-defined]
+
+
+class DiscreetCommand(TyperCommand):
+    """A command whose error messages hold no argument."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        typed = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            _redact(error, typed)
+            raise
+
+
+class DiscreetGroup(TyperGroup):
+    """A group of commands that does not repeat a command it does not know."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        commands = self.list_commands(ctx)
+        if args and args[0] not in commands:
+            hint = did_you_mean(args[0], commands, f"there are {', '.join(commands)}.")
+            ctx.fail(f"no such command: {hint} A text goes behind 'sottovoce obfuscate'.")
+        return super().resolve_command(ctx, args)
+
+
+def command_group(about: str, markup: Literal["markdown", "rich"]) -> typer.Typer:
+    """An empty group of commands, such as ``sottovoce ledger``."""
+    return typer.Typer(
+        cls=DiscreetGroup,
+        help=about,
+        no_args_is_help=True,
+        rich_markup_mode=markup,
+        pretty_exceptions_enable=False,
+    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sottovoce.cli.options import AsJson, figure_option
-from sottovoce.cli.output import new_console, new_table, print_json
+from sottovoce.cli.output import escape, new_console, new_table, print_json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,8 +100,6 @@ def _draw(curves: list[Curve], best: float | None) -> Figure:
 
 
 def _print(curves: list[Curve], scores: list[QuipuScore]) -> None:
-    from rich.markup import escape
-
     from sottovoce.privacy.quipu_score import MEANING
 
     anchored = any(score.anchored is not None for score in scores)

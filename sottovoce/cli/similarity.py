@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sottovoce.cli.options import AsJson, figure_option
-from sottovoce.cli.output import new_console, new_table, print_json, progress_bar
+from sottovoce.cli.output import escape, new_console, new_table, print_json, progress_bar
 from sottovoce.errors import SottovoceError
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def similarity(
     """
     from sottovoce.plotting import save_figure
     from sottovoce.privacy import SimilarityMeter
+    from sottovoce.statistics import LEVEL
 
     contents = [(Path(file).name, _read(file, at, len(files))) for at, file in enumerate(files, 1)]
     meter = SimilarityMeter(measures or None, None if encoder == "none" else encoder, not keep_case)
@@ -73,7 +74,8 @@ def similarity(
     if figure is not None:
         save_figure(_draw(rows), figure)
     if as_json:
-        print_json(_describe(rows, per_query))
+        described = [{"file": name, **similarity.to_dict(per_query)} for name, similarity in rows]
+        print_json({"level": LEVEL, "files": described})
     else:
         _print(rows)
 
@@ -122,13 +124,6 @@ def _kind(row: Row) -> str:
     return f"{kind}:{','.join(rest)}" if rest else kind
 
 
-def _describe(rows: list[Row], per_query: bool) -> dict[str, Any]:
-    from sottovoce.statistics import LEVEL
-
-    files = [{"file": name, **similarity.to_dict(per_query)} for name, similarity in rows]
-    return {"level": LEVEL, "files": files}
-
-
 def _draw(rows: list[Row]) -> Figure:
     """Each measure against epsilon; where there is nothing to draw that from, its histogram."""
     from sottovoce.plotting import histogram, lines, new_figure
@@ -169,8 +164,6 @@ def _band(similarities: Sequence[Similarity], measure: Measure) -> tuple[list[fl
 
 
 def _print(rows: list[Row]) -> None:
-    from rich.markup import escape
-
     kinds = [(_kind(row), row[1].epsilon) for row in rows]
     with_files = len(set(kinds)) < len(kinds)
     numbers = ("epsilon", "queries", *rows[0][1].values)

@@ -8,20 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sottovoce.cli.discreet import DiscreetCommand, DiscreetGroup
 from sottovoce.cli.options import AsJson
-from sottovoce.cli.output import print_json, progress_bar, say
+from sottovoce.cli.output import DiscreetCommand, command_group, print_json, progress_bar, say
 
 if TYPE_CHECKING:
     from sottovoce.resources import Resource
 
-app = typer.Typer(
-    cls=DiscreetGroup,
-    help="Word spaces: the words and vectors that mechanisms work on.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-)
+app = command_group("Word spaces: the words and vectors that mechanisms work on.", "markdown")
 
 
 @app.command("list", cls=DiscreetCommand)

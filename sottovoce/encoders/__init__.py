@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sottovoce.encoders.base import Encoder, shared_encoder
-from sottovoce.encoders.vector_store import corpus_vectors
+from sottovoce.encoders.base import Encoder, corpus_vectors, shared_encoder
 
 __all__ = ["Encoder", "corpus_vectors", "encoder_name", "load_encoder"]
 

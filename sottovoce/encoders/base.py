@@ -1,21 +1,32 @@
-"""What an encoder is to sottovoce, and what all of them do to texts and vectors."""
+"""What an encoder is to sottovoce, what all of them do to texts, and the vectors of a corpus."""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from sottovoce.errors import UsageError, need
-from sottovoce.types import Float32Array
+import numpy as np
+from numpy.lib import format as npy
 
-VECTORS_KEPT = 20_000
-"""Vectors of texts kept in memory, so that they are not computed again; about 30 MB."""
+from sottovoce.errors import UsageError, need
+from sottovoce.files import GROWING, locked, move_file
+from sottovoce.paths import cache_folder
+from sottovoce.types import Float32Array, Progress
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+VECTORS_KEPT = 20_000
+"""Vectors of texts kept in memory, so that they are not computed again; about 30 MB."""
+LAYOUT = 1
+"""Raised when the same encoder and texts would give other vectors."""
+TEXTS_AT_A_TIME = 1024
 
 
 class Encoder(Protocol):
@@ -33,11 +44,9 @@ class Encoder(Protocol):
     @property
     def fingerprint(self) -> str:
         """A hash of everything that decides the vectors; vectors kept on disk go by it."""
-        ...
 
     def encode(self, texts: Sequence[str]) -> Float32Array:
         """A row of length 1 for each text, zeros for a blank one; batches change nothing."""
-        ...
 
 
 @cache
@@ -64,3 +73,99 @@ def open_tokenizer(file: Path) -> Tokenizer:
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer
+
+
+# Vectors of a corpus: computed once, kept on disk, mapped into memory. Only documents come here,
+# never a person's queries. A file is named by a hash of the encoder and all texts, and holds
+# vectors alone. It grows under another name, so that work which was killed goes on where it
+# stopped, and gets its own name when it is whole.
+
+
+def embeddings_folder() -> Path:
+    """Where the vectors of corpora are kept; it may be emptied at any time."""
+    return cache_folder() / "embeddings"
+
+
+def corpus_vectors(
+    encoder: Encoder, texts: Sequence[str], progress: Progress | None = None
+) -> Float32Array:
+    """The vectors of public texts, (texts, dimension), mapped from disk or computed now.
+
+    Where nothing can be written they are computed in memory. Of two processes that want the same
+    vectors, one computes them and the other waits.
+    """
+    shape = (len(texts), encoder.dimension)
+    if not texts:
+        return np.zeros(shape, dtype=np.float32)
+    file = embeddings_folder() / f"{_key(encoder, texts)}.npy"
+    if (kept := _opened(file, shape)) is not None:
+        return kept
+    with suppress(OSError):
+        _make(file, shape, lambda start: _encoded(encoder, texts, start, progress))
+    if (kept := _opened(file, shape)) is not None:
+        return kept
+    return np.concatenate(list(_encoded(encoder, texts, 0, progress)))
+
+
+def _key(encoder: Encoder, texts: Sequence[str]) -> str:
+    digest = hashlib.sha256(f"{LAYOUT}\n{encoder.name}\n{encoder.fingerprint}".encode())
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def _encoded(
+    encoder: Encoder, texts: Sequence[str], start: int, progress: Progress | None
+) -> Iterator[Float32Array]:
+    """The vectors from ``start`` on, block by block."""
+    for place in range(start, len(texts), TEXTS_AT_A_TIME):
+        yield encoder.encode(texts[place : place + TEXTS_AT_A_TIME])
+        if progress is not None:
+            progress(min(place + TEXTS_AT_A_TIME, len(texts)), len(texts))
+
+
+def _opened(file: Path, shape: tuple[int, int]) -> Float32Array | None:
+    with suppress(OSError, ValueError, EOFError):
+        vectors: Float32Array = np.load(file, mmap_mode="r")
+        if vectors.shape == shape and vectors.dtype == np.float32:
+            return np.asarray(vectors)
+    return None
+
+
+def _make(
+    file: Path, shape: tuple[int, int], blocks: Callable[[int], Iterator[Float32Array]]
+) -> None:
+    """Write the file, unless another process does; go on where a killed one stopped."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with locked(file.with_suffix(".lock"), wait=True, remove=True):
+        if _opened(file, shape) is None:
+            growing = file.with_suffix(GROWING)
+            _grow(growing, shape, blocks)
+            move_file(growing, file)
+
+
+def _grow(
+    growing: Path, shape: tuple[int, int], blocks: Callable[[int], Iterator[Float32Array]]
+) -> None:
+    """Append the rows that are missing, on disk block by block."""
+    header, row = _header(shape), shape[1] * 4
+    with growing.open("a+b") as out:
+        out.seek(0)
+        done = (os.fstat(out.fileno()).st_size - len(header)) // row
+        if out.read(len(header)) != header:
+            out.truncate(0)
+            out.write(header)
+            done = 0
+        out.truncate(len(header) + done * row)
+        for block in blocks(done):
+            out.write(block.astype("<f4").tobytes())
+            out.flush()
+            os.fsync(out.fileno())
+
+
+def _header(shape: tuple[int, int]) -> bytes:
+    out = io.BytesIO()
+    npy.write_array_header_1_0(out, {"descr": "<f4", "fortran_order": False, "shape": shape})
+    return out.getvalue()

@@ -57,11 +57,9 @@ class LightEncoder:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The hash of the vectors and the tokenizer."""
         return files_hash(self._files)
 
     def encode(self, texts: Sequence[str]) -> Float32Array:
-        """A row of length 1 for each text, zeros for a blank one."""
         split = [text.split() for text in readable(texts)]
         tokens = self._tokens_of(dict.fromkeys(chain.from_iterable(split)))
         sums = np.zeros((len(split), self.dimension), dtype=np.float32)

@@ -39,7 +39,6 @@ class SentenceTransformerEncoder:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The hash of the weights."""
         digest = hashlib.sha256()
         for name, weights in sorted(self._model.state_dict().items()):
             digest.update(name.encode())
@@ -47,7 +46,6 @@ class SentenceTransformerEncoder:
         return digest.hexdigest()
 
     def encode(self, texts: Sequence[str]) -> Float32Array:
-        """A row of length 1 for each text, zeros for a blank one."""
         clean = readable(texts)
         rows = np.zeros((len(clean), self.dimension), dtype=np.float32)
         filled = [place for place, text in enumerate(clean) if text]
@@ -65,12 +63,8 @@ def _load(model: str) -> SentenceTransformer:
     # Before the import: the package reads them once.
     os.environ.update(dict.fromkeys(OFFLINE, "1"))
     try:
-        need(
-            "sentence_transformers",
-            "encoders",
-            "models of your own need an extra",
-            " (or use 'light' or 'strong')",
-        )
+        why = "models of your own need an extra"
+        need("sentence_transformers", "encoders", why, " (or use 'light' or 'strong')")
     except SottovoceError:
         if not folder.is_dir():
             raise _unknown(model) from None

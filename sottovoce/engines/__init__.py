@@ -24,21 +24,8 @@ if TYPE_CHECKING:
     from sottovoce.engines.opensearch import OpenSearch
     from sottovoce.engines.postgres import Postgres
 
-__all__ = [
-    "BM25",
-    "Dense",
-    "EngineError",
-    "Hit",
-    "JsonHttp",
-    "LocalEngine",
-    "OpenSearch",
-    "Postgres",
-    "RankingEngine",
-    "SearchEngine",
-    "TfIdf",
-    "choose_engine",
-    "ranks_of",
-]
+__all__ = ["BM25", "Dense", "EngineError", "Hit", "JsonHttp", "LocalEngine", "OpenSearch"]
+__all__ += ["Postgres", "RankingEngine", "SearchEngine", "TfIdf", "choose_engine", "ranks_of"]
 
 __getattr__ = lazy_names(
     __name__,

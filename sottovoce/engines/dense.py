@@ -8,8 +8,7 @@ import numpy as np
 
 from sottovoce.collections import Document
 from sottovoce.encoders import Encoder, corpus_vectors, load_encoder
-from sottovoce.engines.base import Hit
-from sottovoce.engines.documents import DocumentEngine
+from sottovoce.engines.base import DocumentEngine, Hit
 from sottovoce.errors import UsageError
 from sottovoce.spaces.scan import FloatBound
 from sottovoce.threads import parallel_map
@@ -56,14 +55,11 @@ class Dense(DocumentEngine):
             return [[] for _ in queries]
         points = self.encoder.encode(distinct)
         step = max(1, min(QUERIES_AT_A_TIME, SCORES_AT_A_TIME // len(self)))
-        blocks = parallel_map(
-            lambda start: self._block(points[start : start + step], depth),
-            range(0, len(points), step),
-        )
+        parts = [points[start : start + step] for start in range(0, len(points), step)]
+        blocks = parallel_map(lambda part: self._block(part, depth), parts)
         rankings = [ranking for block in blocks for ranking in block]
-        answers = {
-            query: self._hits(*ranking) for query, ranking in zip(distinct, rankings, strict=True)
-        }
+        by_query = zip(distinct, rankings, strict=True)
+        answers = {query: self._hits(*ranking) for query, ranking in by_query}
         return [list(answers[query]) for query in queries]
 
     def _hits(self, places: IntArray, scores: Float64Array) -> list[Hit]:

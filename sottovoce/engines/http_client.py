@@ -212,11 +212,9 @@ class _Timed(io.RawIOBase):
         self._until = time.monotonic() + (sock.gettimeout() or 0.0)
 
     def readable(self) -> bool:
-        """A buffered reader asks for this."""
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """Read what is there, if it comes in time."""
         left = self._until - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -224,7 +222,6 @@ class _Timed(io.RawIOBase):
         return self._raw.readinto(buffer)
 
     def close(self) -> None:
-        """Let go of the socket."""
         self._raw.close()
         super().close()
 

@@ -69,7 +69,6 @@ class JsonHttp:
 
     @classmethod
     def from_file(cls, path: Path | str) -> JsonHttp:
-        """Read the description of an engine."""
         try:
             description = tomllib.loads(Path(path).expanduser().read_text(encoding="utf-8"))
         except OSError as error:

@@ -15,8 +15,7 @@ from itertools import groupby
 import numpy as np
 
 from sottovoce.collections import Document
-from sottovoce.engines.base import Hit
-from sottovoce.engines.documents import DocumentEngine, whole_text
+from sottovoce.engines.base import DocumentEngine, Hit, whole_text
 from sottovoce.errors import UsageError
 from sottovoce.text.words import content_words, stems
 from sottovoce.types import Float64Array, IntArray
@@ -40,9 +39,8 @@ class Lexical(DocumentEngine, ABC):
         terms, lengths = array("q"), array("q")
         for document in self._documents:
             document_stems = stems(content_words(whole_text(document)))
-            terms.extend(
-                [self._terms.setdefault(stem, len(self._terms)) for stem in document_stems]
-            )
+            ids = [self._terms.setdefault(stem, len(self._terms)) for stem in document_stems]
+            terms.extend(ids)
             lengths.append(len(document_stems))
         self._index(np.asarray(terms, dtype=np.int64), np.asarray(lengths, dtype=np.int64))
 
@@ -75,14 +73,8 @@ class Lexical(DocumentEngine, ABC):
         for terms in self._indexed(queries):
             places, scores = self._scores(terms)
             best = _best(scores, depth)
-            answers.append(
-                [
-                    self._documents.hit(place, score)
-                    for place, score in zip(
-                        places[best].tolist(), (scores[best] / UNITS).tolist(), strict=True
-                    )
-                ]
-            )
+            ranking = zip(places[best].tolist(), (scores[best] / UNITS).tolist(), strict=True)
+            answers.append([self._documents.hit(place, score) for place, score in ranking])
         return answers
 
     def ranks(self, queries: Sequence[str], doc_ids: Sequence[str], depth: int) -> IntArray:
@@ -174,10 +166,8 @@ class Lexical(DocumentEngine, ABC):
 
     def _rarest_last(self, terms: list[int]) -> tuple[int, ...]:
         """The terms in an order in which many queries begin alike and end in a short list."""
-        return tuple(sorted(terms, key=lambda term: (-self._frequency(term), term)))
-
-    def _frequency(self, term: int) -> int:
-        return self._edges[term + 1] - self._edges[term]
+        edges = self._edges
+        return tuple(sorted(terms, key=lambda term: (edges[term] - edges[term + 1], term)))
 
     def _span(self, term: int) -> slice:
         return slice(self._edges[term], self._edges[term + 1])
@@ -244,7 +234,6 @@ class TfIdf(Lexical):
         return f"TfIdf({len(self)} documents)"
 
     def search(self, queries: Sequence[str], depth: int) -> list[list[Hit]]:
-        """The best ``depth`` documents of each query, best first; ties by document order."""
         lengths = [self._length(terms) for terms in self._indexed(queries)]
         answers = zip(super().search(queries, depth), lengths, strict=True)
         return [
@@ -252,7 +241,6 @@ class TfIdf(Lexical):
         ]
 
     def _length(self, terms: list[int]) -> float:
-        """The length of a query's vector."""
         counts = Counter(terms)
         weights = self._idf[list(counts)] * list(counts.values())
         return float(np.sqrt(np.sum(weights**2)))

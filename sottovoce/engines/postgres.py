@@ -13,20 +13,11 @@ comes down to counting occurrences, and one word said five times would outrank f
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from sottovoce.engines.base import EngineError, Hit
-from sottovoce.engines.documents import SNIPPET, beginning
-from sottovoce.engines.remote import (
-    Pace,
-    check_search,
-    courtesy,
-    is_loopback,
-    plain_text,
-    sendable,
-)
+from sottovoce.engines.base import SNIPPET, EngineError, Hit, beginning
+from sottovoce.engines.remote import Pace, check_search, courtesy, is_loopback, plain_text, sendable
 from sottovoce.errors import UsageError, need
 from sottovoce.text.words import words
 
@@ -83,9 +74,17 @@ class Postgres:
 
     def search(self, queries: Sequence[str], depth: int) -> list[list[Hit]]:
         """The best ``depth`` documents that hold any word of each query; ties by id."""
+        import psycopg
+
         check_search(queries, depth, self.most_queries)
-        with self._errors(), self._connected() as connection:
-            return [self._search(connection, query, depth) for query in queries]
+        settings = {**self._where, "autocommit": True, "prepare_threshold": None}
+        try:
+            with psycopg.connect(**settings) as connection:
+                connection.read_only = True
+                return [self._search(connection, query, depth) for query in queries]
+        except psycopg.Error as error:
+            # In words of our own: the server's may repeat a query.
+            raise EngineError(f"{self.name} {_reason(error)}") from None
 
     def _search(self, connection: psycopg.Connection[Any], query: str, depth: int) -> list[Hit]:
         distinct = dict.fromkeys(words(sendable(query)))
@@ -93,34 +92,14 @@ class Postgres:
             return []
         any_word = " or ".join(f'"{word}"' for word in distinct)
         with self._pace.turn(), connection.transaction():
-            connection.execute(
-                "SELECT set_config('statement_timeout', %s, true)", [str(self._milliseconds)]
-            )
-            rows = connection.execute(
-                self._statement, {"query": any_word, "depth": depth}
-            ).fetchall()
+            timeout = [str(self._milliseconds)]
+            connection.execute("SELECT set_config('statement_timeout', %s, true)", timeout)
+            asked = {"query": any_word, "depth": depth}
+            rows = connection.execute(self._statement, asked).fetchall()
         return [
             Hit(str(doc_id), score, plain_text(title), beginning(plain_text(text)))
             for doc_id, score, title, text in rows
         ]
-
-    @contextmanager
-    def _connected(self) -> Iterator[psycopg.Connection[Any]]:
-        import psycopg
-
-        with psycopg.connect(**self._where, autocommit=True, prepare_threshold=None) as connection:
-            connection.read_only = True
-            yield connection
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Say what failed in words of our own: the server's may repeat a query."""
-        import psycopg
-
-        try:
-            yield
-        except psycopg.Error as error:
-            raise EngineError(f"{self.name} {_reason(error)}") from None
 
 
 def _statement(table: str, doc_id: str, title: str, text: str, parsed: str, language: str) -> Any:

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from sottovoce.engines.base import EngineError, Hit
-from sottovoce.engines.documents import beginning
+from sottovoce.engines.base import EngineError, Hit, beginning
 from sottovoce.errors import UsageError
 
 PAUSE_ELSEWHERE = 1.0

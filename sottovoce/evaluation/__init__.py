@@ -8,8 +8,8 @@ from sottovoce.lazy import lazy_names
 
 if TYPE_CHECKING:
     from sottovoce.evaluation.downstream.data import LabelledTexts, Questions, read_task
-    from sottovoce.evaluation.downstream.run import evaluate
     from sottovoce.evaluation.downstream.scores import Score
+    from sottovoce.evaluation.downstream.tasks import evaluate
     from sottovoce.evaluation.search_quality import (
         Measured,
         Quality,
@@ -48,7 +48,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         ".downstream.data": "LabelledTexts, Questions, read_task",
-        ".downstream.run": "evaluate",
+        ".downstream.tasks": "evaluate",
         ".downstream.scores": "Score",
         ".search_quality": "Measured, Quality, depth_matched, effectiveness, no_privacy, "
         "pooled_recall, with_more_depth, with_privacy, with_unrelated_queries, without_privacy",

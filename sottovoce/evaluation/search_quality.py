@@ -70,16 +70,11 @@ def effectiveness(
     scores = {query: _descending(answer) for query, answer in run.items()}
     metrics = ir_measures.iter_calc(list(parsed.values()), judgments, scores)
     values = {(metric.measure, metric.query_id): float(metric.value) for metric in metrics}
-    return {
-        name: Measured(
-            name,
-            {
-                query: values[measure, query]
-                for query in _answerable(judgments, measure.params.get("rel", 1))
-            },
-        )
-        for name, measure in parsed.items()
-    }
+    measured = {}
+    for name, measure in parsed.items():
+        queries = _answerable(judgments, measure.params.get("rel", 1))
+        measured[name] = Measured(name, {query: values[measure, query] for query in queries})
+    return measured
 
 
 def pooled_recall(
@@ -149,10 +144,7 @@ def no_privacy(
 
 
 def depth_matched(
-    engine: LocalEngine,
-    queries: Mapping[str, str],
-    reranker: Reranker,
-    depths: Mapping[str, int],
+    engine: LocalEngine, queries: Mapping[str, str], reranker: Reranker, depths: Mapping[str, int]
 ) -> dict[str, dict[str, float]]:
     """The answers to the original queries, each as deep as the pool it is compared with.
 

@@ -41,7 +41,6 @@ class Checked:
     """By the name of a figure (``expected``, ``ours``), or of what was ordered."""
 
     def to_dict(self) -> dict[str, Any]:
-        """For programs."""
         return asdict(self)
 
 
@@ -124,10 +123,11 @@ def _figure(expected: Expected, means: _Means) -> Checked:
 
 def _steps(expected: ExpectedOrder, means: _Means) -> Iterator[Checked]:
     """One check for each group of several, and one for each step from a group to the next."""
-    names = [_name(value) for value in expected.order[::2]]
+    ordered = expected.order[::2]
+    names = [value if isinstance(value, str) else f"{value:g}" for value in ordered]
     values = {
         name: means.get(expected.table, expected.measure, expected.where | {expected.by: value})
-        for name, value in zip(names, expected.order[::2], strict=True)
+        for name, value in zip(names, ordered, strict=True)
     }
     groups, signs = [[names[0]]], []
     for sign, name in zip(expected.order[1::2], names[1:], strict=True):
@@ -183,10 +183,6 @@ def _step(
         source=expected.source,
         figures=figures,
     )
-
-
-def _name(value: Value) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
 
 
 def _numbers(figures: dict[str, float | None]) -> str:

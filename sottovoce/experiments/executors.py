@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from itertools import islice
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from sottovoce import __version__
 from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.experiments.cells.runner import CellRunner
 from sottovoce.experiments.grid import Draw, Job, Leak, Search, described
 from sottovoce.experiments.store import Cell, CellResult, Store
 from sottovoce.integrations.dask import SECONDS_TO_CONNECT, by_kind, dask_client, load_distributed
@@ -35,17 +36,7 @@ CELLS_PER_WORKER = 2
 EVERYWHERE = "the files that an experiment names must be on every worker, at the same place"
 
 
-class Runner(Protocol):
-    """What :class:`sottovoce.experiments.cells.runner.CellRunner` can do."""
-
-    def key(self, job: Job) -> str:
-        """The hash of all that decides the job's result."""
-
-    def run(self, job: Job) -> CellResult:
-        """The job's result."""
-
-
-RunnerFactory: TypeAlias = Callable[[Path], Runner]
+RunnerFactory: TypeAlias = Callable[[Path], CellRunner]
 """Makes the runner for a folder, in each process; picklable."""
 
 
@@ -71,7 +62,7 @@ Executor: TypeAlias = Callable[[Iterable[Cell]], Iterator[tuple[Cell, Attempt]]]
 """Runs cells, and gives each with its attempt when it is there, in any order."""
 
 
-def attempt(runner: Runner, job: Job) -> Attempt:
+def attempt(runner: CellRunner, job: Job) -> Attempt:
     """Run a job; never raises."""
     begun = time.perf_counter()
     try:
@@ -83,7 +74,7 @@ def attempt(runner: Runner, job: Job) -> Attempt:
 
 
 @contextmanager
-def in_this_process(runner: Runner) -> Iterator[Executor]:
+def in_this_process(runner: CellRunner) -> Iterator[Executor]:
     """Cells one after the other."""
     yield lambda cells: ((cell, attempt(runner, cell.job)) for cell in cells)
 
@@ -186,7 +177,7 @@ class _Task:
 
 @contextmanager
 def on_dask(
-    make_runner: RunnerFactory, runner: Runner, store: Store, scheduler: Any, workers: int
+    make_runner: RunnerFactory, runner: CellRunner, store: Store, scheduler: Any, workers: int
 ) -> Iterator[Executor]:
     """Cells on a cluster, given by its address or client, or on a local one of so many workers."""
     run = secrets.token_hex(8)
@@ -265,7 +256,6 @@ class _WorkerState:
         self._runner = make_runner(self._store.folder)
 
     def close(self) -> None:
-        """Leave nothing behind."""
         self._folder.cleanup()
 
     def attempt(self, task: _Task) -> Attempt:

@@ -10,24 +10,15 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from sottovoce import __version__
 from sottovoce.encoders import load_encoder
-from sottovoce.engines.documents import Documents
+from sottovoce.engines.base import Documents
 from sottovoce.errors import UsageError
-from sottovoce.experiments.grid import (
-    Baseline,
-    Deny,
-    Draw,
-    Job,
-    Leak,
-    Learn,
-    Neighbours,
-    Search,
-)
+from sottovoce.experiments.grid import Baseline, Deny, Draw, Job, Leak, Learn, Neighbours, Search
 from sottovoce.experiments.naming import without_path, without_paths
 from sottovoce.experiments.resource_cache import ResourceCache
 from sottovoce.experiments.schema.experiment import FROM_COLLECTION, Texts
@@ -55,7 +46,7 @@ class Fingerprints:
         self._log = lru_cache(None)(self._log_facts)
         self._resource = lru_cache(None)(self._resource_facts)
         self._file = lru_cache(None)(_file_facts)
-        self._wordnet = lru_cache(None)(_wordnet_facts)
+        self._wordnet = lru_cache(None)(partial(resource_kind("wordnet").facts, None))
 
     def _key(self, job: Job) -> str:
         settings = _settings(asdict(job))
@@ -172,11 +163,6 @@ def _file_facts(path: str) -> Facts:
             "a file that the experiment names is missing or cannot be read: check the paths, on "
             "every machine that works on it"
         ) from None
-
-
-def _wordnet_facts() -> Facts:
-    """Of WordNet as it is used beside mechanisms, where it may be missing."""
-    return resource_kind("wordnet").facts(None)
 
 
 def _settings(value: Any) -> Any:

@@ -158,12 +158,7 @@ def plan(experiment: Experiment) -> list[list[Job]]:
     takes them in order loads each of these once.
     """
     draws = [Draw(source) for source in _sources(experiment)]
-    rest = [
-        *_searches(experiment),
-        *_leaks(experiment),
-        *_words(experiment),
-        *_lessons(experiment),
-    ]
+    rest = [*_searches(experiment), *_leaks(experiment), *_words(experiment), *_lessons(experiment)]
     return [list(dict.fromkeys(draws)), list(dict.fromkeys(rest))]
 
 
@@ -296,11 +291,9 @@ class Size:
     lines: dict[tuple[str, str], Counter[str]]
 
     def total(self, count: str) -> int:
-        """The sum of a column."""
         return sum(counts[count] for counts in self.lines.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """For programs."""
         totals = {count: self.total(count) for count in ("cells", "done", "variants", "queries")}
         lines = [
             {"on": on, "mechanism": mechanism}

@@ -94,38 +94,23 @@ DISTANCE, ANGLE = "distance", "angle"
 """Of a plotted word's relatives, as seen from it."""
 
 
-@dataclass(frozen=True)
-class RelativesOf:
-    """Words around a plotted one. Their rows have the label where others have the mechanism."""
-
-    kind: RelativeKind
-    word: str
-
-    @property
-    def label(self) -> str:
-        """Such as ``synonym of cancer``."""
-        return f"{self.kind} of {self.word}"
-
-    @classmethod
-    def read(cls, label: str) -> RelativesOf | None:
-        """What a label stands for; None for a mechanism."""
-        relatives = _RELATIVE.fullmatch(label)
-        return relatives and cls(relatives[1], relatives[2])  # type: ignore[arg-type]
+def relatives_label(kind: RelativeKind, word: str) -> str:
+    """Of words around a plotted one: their rows have it where others have the mechanism."""
+    return f"{kind} of {word}"
 
 
-@dataclass(frozen=True)
-class NeighbourDistance:
-    """How far a word is from its nearest neighbour, its tenth nearest, and so on."""
+def read_relatives(label: str) -> tuple[RelativeKind, str] | None:
+    """The kind and the plotted word that a label stands for; None for a mechanism."""
+    relatives = _RELATIVE.fullmatch(label)
+    return relatives and (relatives[1], relatives[2])  # type: ignore[return-value]
 
-    rank: int
 
-    @property
-    def label(self) -> str:
-        """Such as ``distance to neighbour 10``."""
-        return f"distance to neighbour {self.rank}"
+def neighbour_label(rank: int) -> str:
+    """Of how far a word is from its nearest neighbour, its tenth nearest, and so on."""
+    return f"distance to neighbour {rank}"
 
-    @classmethod
-    def read(cls, label: str) -> NeighbourDistance | None:
-        """What a label stands for; None for another measure."""
-        distance = _DISTANCE.fullmatch(label)
-        return distance and cls(int(distance[1]))
+
+def read_neighbour(label: str) -> int | None:
+    """The rank that a label stands for; None for another measure."""
+    distance = _DISTANCE.fullmatch(label)
+    return distance and int(distance[1])

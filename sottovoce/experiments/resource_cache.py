@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, cast
 
-from sottovoce.collections import Collection, load_collection
+from sottovoce.collections import load_collection
 from sottovoce.encoders import Encoder
 from sottovoce.engines import choose_engine
 from sottovoce.engines.base import LocalEngine
@@ -30,7 +30,7 @@ class ResourceCache:
     """Everything that a job names, loaded when it is first asked for, and kept."""
 
     def __init__(self) -> None:
-        self.collection = lru_cache(None)(_collection)
+        self.collection = lru_cache(None)(load_collection)
         self.engine = lru_cache(None)(self._engine)
         self.sample = lru_cache(None)(self._sample)
         self.log = lru_cache(None)(_Log)
@@ -79,11 +79,10 @@ class ResourceCache:
 
 def pipeline(texts: Texts, mechanism: Mechanism) -> TextPipeline:
     """How texts are cut; by default the mechanism's paper says what is protected."""
-    return TextPipeline(unknown=texts.unknown, protect=texts.protect or mechanism.protects)
-
-
-def _collection(name: str) -> Collection:
-    return load_collection(name)
+    cut = TextPipeline(unknown=texts.unknown, protect=texts.protect or mechanism.protects)
+    if not mechanism.by_word:
+        return cut
+    return cut.laid_out(shuffle=texts.order == "shuffled", pad_to=texts.pad_to)
 
 
 def _open(kind: str, settings: tuple[tuple[str, Any], ...]) -> Any:
@@ -103,7 +102,6 @@ class _Log(QueryLog):
         self._by_encoder: dict[str, Float32Array] = {}
 
     def vectors(self, encoder: Encoder, progress: Progress | None = None) -> Float32Array:
-        """The vectors of all queries, mapped from disk."""
         if encoder.name not in self._by_encoder:
             self._by_encoder[encoder.name] = super().vectors(encoder, progress)
         return self._by_encoder[encoder.name]

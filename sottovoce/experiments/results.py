@@ -6,7 +6,7 @@ Labels in the tables are parsed here, once; everything else works with measures.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,9 +19,9 @@ from sottovoce.experiments.measures import (
     MAIN_MEASURE,
     Measure,
     MeasureKind,
-    NeighbourDistance,
     RelativeKind,
-    RelativesOf,
+    read_neighbour,
+    read_relatives,
 )
 from sottovoce.experiments.store import MANIFEST
 from sottovoce.experiments.tables import FILES, PRIVATE, need_arrow
@@ -89,6 +89,7 @@ class Results:
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
+        self._grid = cache(self._pivoted)
         try:
             self.manifest: dict[str, Any] = json.loads((self.folder / MANIFEST).read_text("utf-8"))
         except FileNotFoundError:
@@ -105,17 +106,14 @@ class Results:
 
     @cached_property
     def queries(self) -> pa.Table:
-        """The long table of values by query."""
         return self._read("queries")
 
     @cached_property
     def words(self) -> pa.Table:
-        """The long table of values by word."""
         return self._read("words")
 
     @cached_property
     def tasks(self) -> pa.Table:
-        """The long table of values by test item."""
         return self._read("tasks")
 
     def _read(self, kind: str) -> pa.Table:
@@ -173,14 +171,11 @@ class Results:
     ) -> dict[Setting, dict[str, float]]:
         """A measure's values by setting and query, each the mean over the seeds."""
         grid = self.grid(measure, place, system)
-        return {
-            setting: {
-                query: value
-                for query, value in zip(grid.queries, row, strict=True)
-                if not np.isnan(value)
-            }
-            for setting, row in zip(grid.settings, grid.values.tolist(), strict=True)
-        }
+        by_setting = {}
+        for setting, row in zip(grid.settings, grid.values.tolist(), strict=True):
+            values = zip(grid.queries, row, strict=True)
+            by_setting[setting] = {query: value for query, value in values if not np.isnan(value)}
+        return by_setting
 
     def knowledge(self, attack: str) -> str:
         """What the attacker behind a measure knew, in words."""
@@ -192,10 +187,6 @@ class Results:
     def grid(self, measure: Measure | str, place: Place, system: str = PRIVATE) -> Grid:
         """The same as an array; settings and queries in order of appearance."""
         return self._grid(Group(place, system, Measure.read(measure)))
-
-    @cached_property
-    def _grid(self) -> Callable[[Group], Grid]:
-        return cache(self._pivoted)
 
     def _pivoted(self, group: Group) -> Grid:
         need_arrow()
@@ -233,22 +224,19 @@ class Results:
         """Distances of words to their neighbours, by space, then by the neighbour's rank."""
         spaces: dict[str, dict[int, Float64Array]] = {}
         for (space, measure), (values,) in grouped(self.words, ("space", "measure")):
-            if (distance := NeighbourDistance.read(measure)) is not None:
-                spaces.setdefault(space, {})[distance.rank] = values
+            if (rank := read_neighbour(measure)) is not None:
+                spaces.setdefault(space, {})[rank] = values
         return spaces
 
-    def relatives(
-        self,
-    ) -> dict[tuple[str, str], dict[RelativeKind, dict[str, dict[str, float]]]]:
+    def relatives(self) -> dict[tuple[str, str], dict[RelativeKind, dict[str, dict[str, float]]]]:
         """By space and plotted word, the measures of its relatives of each kind, by relative."""
         plots: dict[tuple[str, str], dict[RelativeKind, dict[str, dict[str, float]]]] = {}
         keys = ("space", "mechanism", "measure")
-        for (space, label, measure), (words, values) in grouped(
-            self.words, keys, ("word", "value")
-        ):
-            if (relatives := RelativesOf.read(label)) is not None:
-                kinds = plots.setdefault((space, relatives.word), {})
-                by_word = kinds.setdefault(relatives.kind, {})
+        by_relative = grouped(self.words, keys, ("word", "value"))
+        for (space, label, measure), (words, values) in by_relative:
+            if (relatives := read_relatives(label)) is not None:
+                kind, plotted = relatives
+                by_word = plots.setdefault((space, plotted), {}).setdefault(kind, {})
                 for word, value in zip(words.tolist(), values.tolist(), strict=True):
                     by_word.setdefault(word, {})[measure] = value
         return plots
@@ -258,7 +246,7 @@ class Results:
         """All that the tables name, in order of appearance."""
         tables = (self.queries, self.words, self.tasks)
         names = [name for table in tables for name in table["mechanism"].unique().to_pylist()]
-        return [name for name in dict.fromkeys(names) if name and RelativesOf.read(name) is None]
+        return [name for name in dict.fromkeys(names) if name and read_relatives(name) is None]
 
 
 def curves(settings: Iterable[Setting]) -> dict[Setting, list[Setting]]:

@@ -14,26 +14,12 @@ from typing import Any, Literal
 
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.experiments.cells.runner import CellRunner
-from sottovoce.experiments.executors import (
-    Executor,
-    Runner,
-    in_processes,
-    in_this_process,
-    on_dask,
-)
+from sottovoce.experiments.executors import Executor, in_processes, in_this_process, on_dask
 from sottovoce.experiments.grid import Job, plan
 from sottovoce.experiments.naming import without_paths
 from sottovoce.experiments.results import Results
 from sottovoce.experiments.schema.experiment import Experiment
-from sottovoce.experiments.store import (
-    EXPERIMENT,
-    MANIFEST,
-    About,
-    Cell,
-    Store,
-    holds_experiment,
-    writing,
-)
+from sottovoce.experiments.store import EXPERIMENT, MANIFEST, About, Cell, Store, writing
 from sottovoce.experiments.summary import remember, summarize
 from sottovoce.experiments.tables import need_arrow
 from sottovoce.files import write_whole
@@ -74,7 +60,12 @@ def run_experiment(
     need_arrow()
     started = datetime.now(UTC)
     begun = time.perf_counter()
-    _check(workers, on, scheduler)
+    if workers < 1:
+        raise UsageError("at least one worker is needed")
+    if on not in ("local", "dask"):
+        raise UsageError("an experiment runs on 'local' or on 'dask'")
+    if scheduler is not None and on != "dask":
+        raise UsageError("a scheduler is Dask's: give --on dask with it")
     store = Store(Path(folder).resolve())
     runner = CellRunner(store.folder)
     stages = staged(runner, plan(experiment))
@@ -99,14 +90,14 @@ def run_experiment(
 
 def finished_jobs(experiment: Experiment, folder: Path) -> set[Job]:
     """The jobs of an experiment that are done in a folder; nothing is written."""
-    if not holds_experiment(folder):
+    if not (folder / EXPERIMENT).is_file():
         return set()
     store = Store(folder.resolve())
     stages = staged(CellRunner(store.folder), plan(experiment))
     return {cell.job for stage in stages for cell in stage if store.is_done(cell)}
 
 
-def staged(runner: Runner, stages: Iterable[Iterable[Job]]) -> list[list[Cell]]:
+def staged(runner: CellRunner, stages: Iterable[Iterable[Job]]) -> list[list[Cell]]:
     """The cells of a plan. Jobs that differ in paths alone are one cell."""
     seen: set[str] = set()
     cells: list[list[Cell]] = []
@@ -145,9 +136,8 @@ def work_through(
     except SottovoceError as error:
         if not done:
             raise
-        kind = UsageError if isinstance(error, UsageError) else SottovoceError
         kept = f"{done} of {total} cells are done and kept: run it again to go on"
-        raise kind(f"{error}. {kept}") from None
+        raise error.with_message(f"{error}. {kept}") from None
     return before
 
 
@@ -159,15 +149,6 @@ def _executor(
     if workers > 1:
         return partial(in_processes, CellRunner, store.folder, workers)
     return partial(in_this_process, runner)
-
-
-def _check(workers: int, on: str, scheduler: Any) -> None:
-    if workers < 1:
-        raise UsageError("at least one worker is needed")
-    if on not in ("local", "dask"):
-        raise UsageError("an experiment runs on 'local' or on 'dask'")
-    if scheduler is not None and on != "dask":
-        raise UsageError("a scheduler is Dask's: give --on dask with it")
 
 
 # The manifest: what a finished experiment was made of. No machine's paths.

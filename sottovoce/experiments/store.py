@@ -25,13 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.evaluation.trec import Run, write_run
 from sottovoce.experiments.grid import Baseline, Draw, Job, kind_of, parts_of
-from sottovoce.experiments.tables import (
-    FILES,
-    SCHEMAS,
-    need_arrow,
-    write_csv,
-    write_parquet,
-)
+from sottovoce.experiments.tables import FILES, SCHEMAS, need_arrow, write_csv, write_parquet
 from sottovoce.files import GROWING, beside, locked, move_file, settle_file, write_whole
 
 if TYPE_CHECKING:
@@ -106,7 +100,6 @@ class Store:
         return run is None or (self.folder / RUNS / run).is_file()
 
     def about(self, cell: Cell) -> About:
-        """What the cell's file says beside its table."""
         need_arrow()
         import pyarrow.parquet as pq
 
@@ -118,14 +111,10 @@ class Store:
         need_arrow()
         import pyarrow.parquet as pq
 
-        with (
-            _readable(),
-            pq.ParquetFile(self.file(cell), page_checksum_verification=True) as file,
-        ):
+        with _readable(), pq.ParquetFile(self.file(cell), page_checksum_verification=True) as file:
             return file.read().replace_schema_metadata(None)
 
     def content(self, cell: Cell) -> bytes:
-        """The cell's file."""
         with _readable():
             return self.file(cell).read_bytes()
 
@@ -133,22 +122,21 @@ class Store:
         """Write a cell: first its run, then its table."""
         if list(result.table.schema.names) != list(SCHEMAS[result.kind]):
             raise SottovoceError(f"a {kind_of(cell.job)} cell gave a table of another shape")
+        run_file = None
+        if result.run is not None:
+            name = run_name(cell)
+            run_file = f"{name}.run"
+            write_run(self.folder / RUNS / run_file, result.run, tag=name)
         about = About(
             kind=result.kind,
             job=kind_of(cell.job),
             seconds=round(seconds, 3),
             facts=result.facts,
-            run=None if result.run is None else self._keep_run(cell, result.run),
+            run=run_file,
             versions=versions(),
         )
         with writing():
             write_whole(self.file(cell), _packed(result.table, about))
-
-    def _keep_run(self, cell: Cell, run: Run) -> str:
-        name = run_name(cell)
-        file = self.folder / RUNS / f"{name}.run"
-        write_run(file, run, tag=name)
-        return file.name
 
     def assemble(self, cells: Iterable[Cell]) -> None:
         """Write the tables of all cells, in this order: the same bytes however they were computed.
@@ -203,16 +191,11 @@ def run_name(cell: Cell) -> str:
     return f"{readable[:READABLE].lstrip('.')}.{cell.key[:8]}"
 
 
-def holds_experiment(folder: Path) -> bool:
-    """Whether an experiment was begun in a folder."""
-    return (folder / EXPERIMENT).is_file()
-
-
 def check_folder(folder: Path, name: str) -> None:
     """Refuse a folder that holds another experiment than the one of this name, or anything else."""
     if os.path.lexists(folder) and not folder.is_dir():
         raise UsageError("--out names a file: give a folder, which is made if it is not there")
-    if holds_experiment(folder):
+    if (folder / EXPERIMENT).is_file():
         kept = _name_of(folder / EXPERIMENT)
         if kept != name:
             other = f"another experiment, '{kept}'" if kept else "an experiment without a name"

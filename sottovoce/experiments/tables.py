@@ -69,11 +69,8 @@ SCHEMAS = {"queries": QUERIES, "words": WORDS, "tasks": TASKS, "variants": VARIA
 FILES = {"queries": "results", "words": "words", "tasks": "tasks"}
 """The name of each table's files, .parquet and .csv."""
 
-CURVES = {
-    **{name: QUERIES[name] for name in ("collection", "engine", "reranker", "mechanism")},
-    **{name: QUERIES[name] for name in ("release", "n")},
-    "utility": "string",
-}
+_SHARED = ("collection", "engine", "reranker", "mechanism", "release", "n")
+CURVES = {**{name: QUERIES[name] for name in _SHARED}, "utility": "string"}
 """``quipu``: no file, a row a curve over epsilon."""
 COLUMNS = {"queries": QUERIES, "words": WORDS, "tasks": TASKS, "quipu": CURVES}
 """What the rows of a table can be selected by."""

@@ -42,17 +42,13 @@ class Tagger(Protocol):
     """Tells parts of speech; the same tokens always get the same tags."""
 
     @property
-    def name(self) -> str:
-        """The name it is loaded by."""
-        ...
+    def name(self) -> str: ...
 
     def tags(self, tokens: Sequence[str]) -> list[str]:
         """Give each token its Penn Treebank tag; ``.``, ``?`` and ``!`` end sentences."""
-        ...
 
     def knows(self, word: str) -> bool:
         """Whether the tag of this word is more than a guess by its form."""
-        ...
 
 
 def load_tagger(name: str = "auto") -> Tagger:
@@ -104,7 +100,6 @@ class PatternTagger:
         self._lexicon = {**lexicon, **_PUNCTUATION}
 
     def tags(self, tokens: Sequence[str]) -> list[str]:
-        """Give each token, punctuation among them, its Penn Treebank tag."""
         look_up = self._lexicon.get
         tags: list[str] = []
         tag = "."
@@ -217,7 +212,6 @@ class SpacyTagger:
         self._vocabulary = frozenset(pipeline.vocab.strings)
 
     def tags(self, tokens: Sequence[str]) -> list[str]:
-        """Give each token its tag, with the whole text for context."""
         document = import_module("spacy.tokens").Doc(self._pipeline.vocab, words=list(tokens))
         return [token.tag_ for token in self._pipeline(document)]
 

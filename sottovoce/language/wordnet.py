@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 from sottovoce.errors import SottovoceError
@@ -20,18 +19,14 @@ from sottovoce.resources.catalogue import WORDNET
 Pos: TypeAlias = Literal["n", "v", "a", "r"]
 """Noun, verb, adjective, adverb."""
 
-_FILES: Final[Mapping[Pos, str]] = MappingProxyType(
-    {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
-)
+_FILES: Final[Mapping[Pos, str]] = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
 # What each part of speech may end in, and what its base form ends in then.
-_ENDINGS: Final[Mapping[Pos, str]] = MappingProxyType(
-    {
-        "n": "s/ ses/s ves/f xes/x zes/z ches/ch shes/sh men/man ies/y",
-        "v": "s/ ies/y es/e es/ ed/e ed/ ing/e ing/",
-        "a": "er/ est/ er/e est/e",
-        "r": "",
-    }
-)
+_ENDINGS: Final[Mapping[Pos, str]] = {
+    "n": "s/ ses/s ves/f xes/x zes/z ches/ch shes/sh men/man ies/y",
+    "v": "s/ ies/y es/e es/ ed/e ed/ ing/e ing/",
+    "a": "er/ est/ er/e est/e",
+    "r": "",
+}
 _HYPERNYM = ("@", "@i")
 _HYPONYM = ("~", "~i")
 _HOLONYM = ("#m", "#p", "#s")

@@ -14,26 +14,8 @@ from sottovoce.mechanisms import (
     wbb,
 )
 from sottovoce.mechanisms.base import Mechanism, WordMechanism
-from sottovoce.mechanisms.build import mechanism
-from sottovoce.mechanisms.registry import kind, names, parse, register
+from sottovoce.mechanisms.build import kind, mechanism, names, parse, register
 
-__all__ = [
-    "Mechanism",
-    "WordMechanism",
-    "aea",
-    "cmp",
-    "comet",
-    "custext",
-    "fea",
-    "kind",
-    "mahalanobis",
-    "mechanism",
-    "names",
-    "parse",
-    "register",
-    "resources",
-    "santext",
-    "tem",
-    "vickrey",
-    "wbb",
-]
+__all__ = ["Mechanism", "WordMechanism", "aea", "cmp", "comet", "custext", "fea", "kind"]
+__all__ += ["mahalanobis", "mechanism", "names", "parse", "register", "resources", "santext", "tem"]
+__all__ += ["vickrey", "wbb"]

@@ -21,7 +21,7 @@ from sottovoce.guarantees import Guarantee
 from sottovoce.language.tagging import Tagger, load_tagger
 from sottovoce.language.wordnet import Pos, Sense, WordNet
 from sottovoce.mechanisms.base import Rewriting, TextMechanism, parameter, require, resource
-from sottovoce.mechanisms.registry import register
+from sottovoce.mechanisms.build import register
 from sottovoce.text import PreparedText, TextPipeline
 from sottovoce.text.comparing import comparable, folded_text
 from sottovoce.text.protection import NOUNS_AND_ADJECTIVES, tagged
@@ -95,21 +95,18 @@ class AEA(TextMechanism):
 
     @property
     def protects(self) -> str:
-        """Nouns and adjectives."""
         return NOUNS_AND_ADJECTIVES
 
     @property
     def guarantee(self) -> Guarantee:
-        """None: a heuristic."""
         return Guarantee("none", None, scope="text", caveats=CAVEATS)
 
     def rewrite(self, text: str, n: int, pipeline: TextPipeline, rng: Generator) -> Rewriting:
         """The ``n`` most similar candidates that are not too similar, best first."""
         lexicon = _Lexicon(self)
         uniform = pipeline.unknown == "uniform"
-        prepared = (replace(pipeline, unknown="drop") if uniform else pipeline).prepare(
-            text, lexicon
-        )
+        preparing = replace(pipeline, unknown="drop") if uniform else pipeline
+        prepared = preparing.prepare(text, lexicon)
         caveats = list(prepared.caveats())
         if uniform and prepared.counts.dropped:
             caveats.append(LEFT_OUT)
@@ -182,7 +179,6 @@ class _Lexicon:
         self.words: list[str] = []
 
     def id(self, word: str, /) -> int:
-        """Return the number of a word, or ``UNKNOWN``."""
         if word not in self._ids and _substitutes(
             self._of.wordnet, word, None, self._of.level, self._of.senses
         ):

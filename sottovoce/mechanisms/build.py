@@ -1,6 +1,7 @@
-"""Building mechanisms with what they work on: the only place that knows kinds of resources.
+"""Mechanisms by name, built with what they work on: the only place that knows kinds of resources.
 
-A mechanism declares its resources as fields (``space``, ``wordnet``, ``engine``, ``pool``). For
+A spec string such as ``vickrey-cmp:epsilon=12.5,t=0.75`` names a mechanism and its parameters. A
+mechanism declares its resources as fields (``space``, ``wordnet``, ``engine``, ``pool``). For
 each such name a :class:`ResourceKind` says which settings people give to choose one, how it is
 loaded, what stands in for it where a mechanism is only described, and which facts identify it.
 Whoever adds a mechanism with a new kind of resource registers the kind in the mechanism's file.
@@ -10,11 +11,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from dataclasses import Field
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
-from sottovoce.errors import UsageError
-from sottovoce.mechanisms.base import Mechanism
-from sottovoce.mechanisms.registry import parse
+from sottovoce.errors import UsageError, did_you_mean
+from sottovoce.mechanisms.base import Mechanism, public_name
 from sottovoce.types import Progress
 
 Settings: TypeAlias = Mapping[str, Any]
@@ -22,7 +24,110 @@ Settings: TypeAlias = Mapping[str, Any]
 Facts: TypeAlias = dict[str, Any]
 """Name and hashes of a resource: two with the same hashes are the same."""
 
-Kind = TypeVar("Kind", bound=type["ResourceKind"])
+KindOfMechanism = TypeVar("KindOfMechanism", bound=type[Mechanism])
+KindOfResource = TypeVar("KindOfResource", bound=type["ResourceKind"])
+
+_registry: dict[str, type[Mechanism]] = {}
+
+
+def register(kind: KindOfMechanism) -> KindOfMechanism:
+    """Class decorator: make a mechanism available by its name."""
+    taken = _registry.get(kind.name)
+    if taken is not None and taken.__qualname__ != kind.__qualname__:
+        raise UsageError(f"the name '{kind.name}' is taken by {taken.__qualname__}")
+    _registry[kind.name] = kind
+    return kind
+
+
+def names() -> list[str]:
+    """The registered names, in order of registration."""
+    return list(_registry)
+
+
+def kind(name: str) -> type[Mechanism]:
+    """The class of a mechanism."""
+    if name not in _registry:
+        raise UsageError("unknown mechanism" + _suggestion(name, names()))
+    return _registry[name]
+
+
+def parse(spec: str, **parameters: Any) -> tuple[type[Mechanism], dict[str, Any]]:
+    """The class and the arguments that a spec string and keywords stand for."""
+    name, _, rest = spec.strip().partition(":")
+    mechanism = kind(name.strip())
+    fields = {public_name(field): field for field in mechanism.parameters()}
+    values: dict[str, Any] = {}
+    for key, text in _pairs(rest):
+        values[_checked_key(key, fields, name)] = text
+    for key, value in parameters.items():
+        values[_checked_key(key.rstrip("_"), fields, name)] = value
+    hints = get_type_hints(mechanism)
+    return mechanism, {
+        fields[key].name: _typed(name, fields[key], hints[fields[key].name], value)
+        for key, value in values.items()
+    }
+
+
+def _pairs(rest: str) -> list[tuple[str, str]]:
+    pairs = []
+    for part in filter(None, (p.strip() for p in rest.split(","))):
+        key, sign, value = part.partition("=")
+        if not sign or not key.strip() or not value.strip():
+            raise UsageError(
+                "a part of the spec is not key=value; it reads name:key=value,key=value"
+            )
+        pairs.append((key.strip(), value.strip()))
+    return pairs
+
+
+def _checked_key(key: str, fields: dict[str, Field[Any]], name: str) -> str:
+    if key not in fields:
+        raise UsageError(
+            f"mechanism '{name}' has no such parameter" + _suggestion(key, list(fields))
+        )
+    return key
+
+
+def _suggestion(word: str, options: list[str]) -> str:
+    return ": " + did_you_mean(word, options, f"there are {', '.join(options)}")
+
+
+def _typed(name: str, parameter: Field[Any], hint: Any, value: Any) -> Any:
+    """A value (perhaps text) as the parameter's type; never by ``eval``."""
+    label = f"{name}'s {public_name(parameter)}"
+    if get_origin(hint) is UnionType:
+        if value is None or str(value).lower() == "none":
+            return None
+        (hint,) = (part for part in get_args(hint) if part is not NoneType)
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            raise UsageError(f"{label} is one of {', '.join(map(str, get_args(hint)))}")
+        return value
+    if get_origin(hint) is tuple:
+        parts = value.split("/") if isinstance(value, str) else value
+        return tuple(_number(label, part, float) for part in parts)
+    if hint is bool:
+        answers = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+        if str(value).lower() not in answers:
+            raise UsageError(f"{label} is true or false")
+        return answers[str(value).lower()]
+    if hint in (int, float):
+        return _number(label, value, hint)
+    return str(value)
+
+
+def _number(label: str, value: Any, kind: type[int] | type[float]) -> int | float:
+    try:
+        number = kind(value)
+        if kind is int and float(value) != number:
+            raise ValueError
+    except (TypeError, ValueError):
+        what = "a whole number" if kind is int else "a number"
+        raise UsageError(f"{label} must be {what}") from None
+    return number
+
+
+# Kinds of resources.
 
 
 class ResourceKind(ABC):
@@ -75,7 +180,7 @@ RESOURCE_KINDS: dict[str, ResourceKind] = {}
 """By name; :func:`register_resource` adds to it."""
 
 
-def register_resource(kind: Kind) -> Kind:
+def register_resource(kind: KindOfResource) -> KindOfResource:
     """Class decorator: make a kind of resource known."""
     taken = {name for other in RESOURCE_KINDS.values() for name in other.settings}
     if kind.name in RESOURCE_KINDS or taken & set(kind.settings):
@@ -86,9 +191,11 @@ def register_resource(kind: Kind) -> Kind:
 
 def resource_settings() -> dict[str, Any]:
     """All settings that choose resources, with their defaults."""
-    return {
-        name: default for kind in RESOURCE_KINDS.values() for name, default in kind.settings.items()
-    }
+    kinds = RESOURCE_KINDS.values()
+    return {name: default for kind in kinds for name, default in kind.settings.items()}
+
+
+# Building.
 
 
 def mechanism(spec: str, **given: Any) -> Mechanism:

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from sottovoce.guarantees import Guarantee
+from sottovoce.mechanisms.build import register
 from sottovoce.mechanisms.noise import NOISE_CAVEATS, NoiseMechanism, SphericalNoise
-from sottovoce.mechanisms.registry import register
 from sottovoce.randomness import Draws
 from sottovoce.types import Float64Array
 
@@ -28,15 +28,12 @@ class CMP(NoiseMechanism):
 
     @property
     def noise_law(self) -> SphericalNoise:
-        """The noise in the dimension of the space."""
         return SphericalNoise(self.space.dimension, self.epsilon)
 
     def noise(self, draws: Draws) -> Float64Array:
-        """Noise with the same scale in every direction."""
         return self.noise_law.noise(draws)
 
     def log_density(self, noise: Float64Array) -> Float64Array:
-        """-epsilon |x|."""
         return self.noise_law.log_density(noise)
 
     @property

@@ -16,6 +16,7 @@ from sottovoce.arrays import row_norms
 from sottovoce.errors import SottovoceError
 from sottovoce.guarantees import MANY_RELEASES, Guarantee
 from sottovoce.mechanisms.base import ROWS_AT_A_TIME, PoolMechanism, parameter, require
+from sottovoce.mechanisms.build import register
 from sottovoce.mechanisms.cmp import CMP
 from sottovoce.mechanisms.mahalanobis import (
     PER_EUCLIDEAN_DISTANCE,
@@ -23,7 +24,6 @@ from sottovoce.mechanisms.mahalanobis import (
     MahalanobisNoise,
 )
 from sottovoce.mechanisms.noise import NoiseLaw, SphericalNoise
-from sottovoce.mechanisms.registry import register
 from sottovoce.randomness import Draws, Streams
 from sottovoce.spaces.space import WordSpace
 from sottovoce.types import Float32Array, Float64Array, IntArray
@@ -89,7 +89,6 @@ class Comet(PoolMechanism):
         return self.noise_law.noise(draws)
 
     def log_density(self, noise: Float64Array) -> Float64Array:
-        """The log-density of noise vectors, up to a constant."""
         return self.noise_law.log_density(noise)
 
     def encode(self, texts: Sequence[str]) -> Float32Array:
@@ -204,7 +203,6 @@ class CometCMP(Comet):
 
     @property
     def noise_law(self) -> SphericalNoise:
-        """That of ``cmp`` with the true budget."""
         return SphericalNoise(self.pool.dimension, self.budget)
 
     def on_words(self, space: WordSpace) -> CMP:

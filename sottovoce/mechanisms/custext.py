@@ -11,8 +11,8 @@ import numpy as np
 
 from sottovoce.guarantees import FIXED_LENGTH, MANY_RELEASES, WORD_BY_WORD, Guarantee
 from sottovoce.mechanisms.base import EPSILON_HELP, parameter, require
-from sottovoce.mechanisms.boxes import BoxMechanism, normalized
-from sottovoce.mechanisms.registry import register
+from sottovoce.mechanisms.build import register
+from sottovoce.mechanisms.sampling import BoxMechanism, normalized
 from sottovoce.spaces.distances import Distances, Measure, smallest
 from sottovoce.spaces.space import WordSpace
 from sottovoce.threads import parallel_map
@@ -83,10 +83,8 @@ class CusText(BoxMechanism):
         owners = np.repeat(words, [len(box) for box in boxes])
         distances = self._distances.pairs(owners, np.concatenate([*boxes, words[:0]]))
         ends = np.cumsum([len(box) for box in boxes])[:-1]
-        return [
-            (box, self._law(far))
-            for box, far in zip(boxes, np.split(distances, ends), strict=False)
-        ]
+        by_box = zip(boxes, np.split(distances, ends), strict=False)
+        return [(box, self._law(far)) for box, far in by_box]
 
     def _law(self, distances: Float64Array) -> Float64Array:
         spread = np.ptp(distances)
@@ -109,7 +107,6 @@ class CusText(BoxMechanism):
         return [self._members[group] for group in self._group_of[place]]
 
     def _places(self, words: IntArray, count: int) -> IntArray:
-        """Where in the output vocabulary the nearest words are."""
         parts = np.split(words, range(WORDS_AT_A_TIME, len(words), WORDS_AT_A_TIME))
         return np.concatenate(
             parallel_map(lambda part: smallest(self._distances.rows(part), count), parts)
@@ -117,7 +114,6 @@ class CusText(BoxMechanism):
 
     @cached_property
     def _group_of(self) -> IntArray:
-        """The group of each word of the output vocabulary."""
         output = self.space.output.ids
         vocabulary = hashlib.blake2b(output.tobytes(), digest_size=8).hexdigest()
         return self.space.derived(

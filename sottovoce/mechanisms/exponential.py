@@ -15,8 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sottovoce.mechanisms.sampling import SamplingMechanism
-from sottovoce.mechanisms.tables import REST, Table
+from sottovoce.mechanisms.sampling import REST, SamplingMechanism, Table
 from sottovoce.randomness import Draws
 from sottovoce.spaces.distances import WORDS_AT_A_TIME, Distances, Ranges
 from sottovoce.threads import parallel_map
@@ -66,7 +65,6 @@ class ExponentialMechanism(SamplingMechanism):
         return self.cost(distances) * (-0.5 * self.epsilon)
 
     def log_probabilities(self, ids: IntArray) -> Float64Array:
-        """Exact log-probabilities of every word of the space, (len(ids), space.size)."""
         all_words = self.checked(ids)
         out = np.full((len(all_words), self.space.size), -np.inf)
         for start in range(0, len(all_words), WORDS_AT_A_TIME):
@@ -133,7 +131,6 @@ class ExponentialMechanism(SamplingMechanism):
         return nearest
 
     def draw(self, ids: IntArray, draws: Draws) -> IntArray:
-        """One substitute for each id."""
         tables = self.tables
         drawn = np.full(len(ids), REST)
         pending = np.arange(len(ids))  # Rows without a substitute yet.

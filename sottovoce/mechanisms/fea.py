@@ -21,7 +21,7 @@ from sottovoce.engines.base import LocalEngine, ranks_of
 from sottovoce.guarantees import Guarantee
 from sottovoce.language.wordnet import WordNet
 from sottovoce.mechanisms.base import Rewriting, TextMechanism, parameter, require, resource
-from sottovoce.mechanisms.registry import register
+from sottovoce.mechanisms.build import register
 from sottovoce.text import FUNCTION_WORDS, TextPipeline, tokenize
 from sottovoce.text.words import content_words, stems, words
 from sottovoce.types import Float64Array, IntArray
@@ -101,7 +101,6 @@ class FEA(TextMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """None: a heuristic."""
         return Guarantee("none", None, scope="text", caveats=CAVEATS)
 
     def rewrite(self, text: str, n: int, pipeline: TextPipeline, rng: Generator) -> Rewriting:

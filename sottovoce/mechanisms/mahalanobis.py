@@ -10,13 +10,13 @@ import numpy as np
 
 from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms.base import parameter, require
+from sottovoce.mechanisms.build import register
 from sottovoce.mechanisms.noise import (
     NOISE_CAVEATS,
     NoiseMechanism,
     SphericalNoise,
     spherical_noise,
 )
-from sottovoce.mechanisms.registry import register
 from sottovoce.randomness import Draws
 from sottovoce.types import Float64Array, IntArray
 
@@ -129,12 +129,10 @@ class Mahalanobis(NoiseMechanism):
 
     @cached_property
     def noise_law(self) -> MahalanobisNoise:
-        """The noise in the shape of the space."""
         renormalized = self.compat == "pypantera"
         return MahalanobisNoise(self.space.covariance, self.epsilon, self.lambda_, renormalized)
 
     def noise(self, draws: Draws) -> Float64Array:
-        """Spherical noise, stretched by the root of S."""
         return self.noise_law.noise(draws)
 
     def log_density(self, noise: Float64Array) -> Float64Array:
@@ -170,12 +168,8 @@ class Mahalanobis(NoiseMechanism):
         """Metric privacy in the Mahalanobis distance; none for the compat noise."""
         if self.compat != "none":
             return Guarantee("none", None, caveats=(RENORMALIZED, *NOISE_CAVEATS))
-        return Guarantee(
-            "metric",
-            self.epsilon,
-            f"mahalanobis(lambda={self.lambda_:g})",
-            caveats=(NOT_EUCLIDEAN, *NOISE_CAVEATS),
-        )
+        metric = f"mahalanobis(lambda={self.lambda_:g})"
+        return Guarantee("metric", self.epsilon, metric, caveats=(NOT_EUCLIDEAN, *NOISE_CAVEATS))
 
     def facts(self) -> dict[str, float]:
         """The bound per unit of Euclidean distance on this space."""

@@ -37,14 +37,12 @@ class WordSpaceKind(ResourceKind):
         return space if vocabulary == "all" else space.with_output(choose_output(space, vocabulary))
 
     def stand_in(self, settings: Settings) -> WordSpace:
-        """Numbers on a line."""
         from sottovoce.spaces.space import WordSpace
 
         numbers = range(STAND_IN_WORDS)
         return WordSpace.from_arrays(list(map(str, numbers)), [[number] for number in numbers])
 
     def facts(self, resource: WordSpace) -> Facts:
-        """The space, and which of its words may be released."""
         return {
             "name": resource.name,
             "sha256": resource.sha256,
@@ -61,7 +59,6 @@ class WordNetKind(ResourceKind):
     cheap: ClassVar[bool] = True
 
     def load(self, settings: Settings, progress: Progress | None) -> WordNet:
-        """As it was added."""
         from sottovoce.language.wordnet import load_wordnet
 
         return load_wordnet()
@@ -87,7 +84,6 @@ class CorpusKind(ResourceKind):
     required: ClassVar[Mapping[str, str]] = {"corpus": "it reads its words off a corpus of yours"}
 
     def load(self, settings: Settings, progress: Progress | None) -> BM25:
-        """BM25 over the documents of a file or folder."""
         from sottovoce.collections import read_corpus
         from sottovoce.engines import BM25
 
@@ -99,7 +95,6 @@ class CorpusKind(ResourceKind):
         return BM25(read_corpus(settings["corpus"]))
 
     def stand_in(self, settings: Settings) -> BM25:
-        """One document."""
         from sottovoce.collections import Document
         from sottovoce.engines import BM25
 
@@ -144,5 +139,4 @@ class PoolKind(ResourceKind):
         return Pool(["stand-in"], settings["encoder"], name="stand-in")
 
     def facts(self, resource: Pool) -> Facts:
-        """How many strings, and the hash of them and their encoder."""
         return {"name": resource.name, "strings": len(resource), "sha256": resource.sha256}

@@ -10,8 +10,8 @@ import numpy as np
 
 from sottovoce.guarantees import FIXED_LENGTH, MANY_RELEASES, WORD_BY_WORD, Guarantee
 from sottovoce.mechanisms.base import EPSILON_HELP, parameter, require
+from sottovoce.mechanisms.build import register
 from sottovoce.mechanisms.exponential import ExponentialMechanism
-from sottovoce.mechanisms.registry import register
 from sottovoce.randomness import Draws
 from sottovoce.types import BoolArray, Float64Array, FloatArray, IntArray
 
@@ -19,6 +19,7 @@ OFF_AND_ON = (
     "it changes from almost always to almost never within a narrow range of epsilon (1 to 5 on the "
     "default space): look at how many words come back unchanged"
 )
+METRIC_CAVEATS = (OFF_AND_ON, WORD_BY_WORD, FIXED_LENGTH, MANY_RELEASES)
 
 
 @register
@@ -53,7 +54,6 @@ class SanText(ExponentialMechanism):
         require(0 < self.p <= 1, f"p must be above 0 and up to 1, got {self.p}")
 
     def cost(self, distances: Float64Array) -> Float64Array:
-        """The distance itself."""
         return distances
 
     @property
@@ -75,14 +75,12 @@ class SanText(ExponentialMechanism):
         return spared
 
     def draw(self, ids: IntArray, draws: Draws) -> IntArray:
-        """One substitute for each id."""
         drawn = super().draw(ids, draws)
         if self.sensitive == 1:
             return drawn
         return np.where(self._spared[ids] & (draws.uniform() >= self.p), ids, drawn)
 
     def log_probabilities(self, ids: IntArray) -> Float64Array:
-        """Exact log-probabilities of every word of the space, (len(ids), space.size)."""
         law = super().log_probabilities(ids)
         self.mixed(law, np.asarray(ids), np.arange(self.space.size))
         return law
@@ -100,20 +98,10 @@ class SanText(ExponentialMechanism):
     def guarantee(self) -> Guarantee:
         """Metric privacy in Euclidean distance; the proof holds. SanText+ as a whole has none."""
         if self.sensitive == 1:
-            return Guarantee(
-                "metric",
-                self.epsilon,
-                "euclidean",
-                caveats=(OFF_AND_ON, WORD_BY_WORD, FIXED_LENGTH, MANY_RELEASES),
-            )
-        return Guarantee(
-            "none",
-            None,
-            caveats=(
-                f"only the rarest {self.sensitive:.0%} of the words have metric privacy with "
-                f"epsilon {self.epsilon:g} among each other; every other word is released as it is "
-                f"with probability {1 - self.p:g}, and who sees it knows it",
-                OFF_AND_ON,
-                WORD_BY_WORD,
-            ),
+            return Guarantee("metric", self.epsilon, "euclidean", caveats=METRIC_CAVEATS)
+        rarest = (
+            f"only the rarest {self.sensitive:.0%} of the words have metric privacy with epsilon "
+            f"{self.epsilon:g} among each other; every other word is released as it is with "
+            f"probability {1 - self.p:g}, and who sees it knows it"
         )
+        return Guarantee("none", None, caveats=(rarest, OFF_AND_ON, WORD_BY_WORD))

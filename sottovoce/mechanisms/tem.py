@@ -8,11 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from sottovoce.guarantees import FIXED_LENGTH, MANY_RELEASES, WORD_BY_WORD, Guarantee
+from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms.base import EPSILON_HELP, parameter, require
+from sottovoce.mechanisms.build import register
 from sottovoce.mechanisms.exponential import ExponentialMechanism
-from sottovoce.mechanisms.registry import register
-from sottovoce.mechanisms.santext import OFF_AND_ON
+from sottovoce.mechanisms.santext import METRIC_CAVEATS
 from sottovoce.types import Float64Array
 
 
@@ -54,7 +54,6 @@ class TEM(ExponentialMechanism):
         return 2 / self.epsilon * float(np.log(odds)) if odds > 1 else 0.0
 
     def cost(self, distances: Float64Array) -> Float64Array:
-        """The distance, up to the radius."""
         return np.minimum(distances, self.radius)
 
     @property
@@ -65,12 +64,7 @@ class TEM(ExponentialMechanism):
     @property
     def guarantee(self) -> Guarantee:
         """Metric privacy in Euclidean distance: min(d, gamma) changes no faster than d."""
-        return Guarantee(
-            "metric",
-            self.epsilon,
-            "euclidean",
-            caveats=(OFF_AND_ON, WORD_BY_WORD, FIXED_LENGTH, MANY_RELEASES),
-        )
+        return Guarantee("metric", self.epsilon, "euclidean", caveats=METRIC_CAVEATS)
 
     def facts(self) -> dict[str, float]:
         """The radius, and the bound for any two words however far apart."""

@@ -10,10 +10,10 @@ import numpy as np
 
 from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms.base import parameter, require
+from sottovoce.mechanisms.build import register
 from sottovoce.mechanisms.cmp import CMP
 from sottovoce.mechanisms.mahalanobis import Mahalanobis
 from sottovoce.mechanisms.noise import NoiseMechanism
-from sottovoce.mechanisms.registry import register
 from sottovoce.randomness import Draws
 from sottovoce.types import Float32Array, Float64Array, IntArray
 

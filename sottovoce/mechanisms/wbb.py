@@ -10,8 +10,8 @@ import numpy as np
 
 from sottovoce.guarantees import WORD_BY_WORD, Guarantee
 from sottovoce.mechanisms.base import parameter, require
-from sottovoce.mechanisms.boxes import BoxMechanism, normalized
-from sottovoce.mechanisms.registry import register
+from sottovoce.mechanisms.build import register
+from sottovoce.mechanisms.sampling import BoxMechanism, normalized
 from sottovoce.spaces.distances import Distances, smallest
 from sottovoce.text.protection import NOUNS_AND_ADJECTIVES
 from sottovoce.threads import parallel_map
@@ -118,7 +118,6 @@ class WBB(BoxMechanism):
     @property
     def guarantee(self) -> Guarantee:
         """None: the support depends on the input."""
-        caveats = (NOT_PRIVATE, NEVER_ITSELF, WORD_BY_WORD)
-        return Guarantee(
-            "none", None, caveats=(NO_EPSILON, *caveats) if self.compat == "repo" else caveats
-        )
+        no_epsilon = (NO_EPSILON,) if self.compat == "repo" else ()
+        caveats = (*no_epsilon, NOT_PRIVATE, NEVER_ITSELF, WORD_BY_WORD)
+        return Guarantee("none", None, caveats=caveats)

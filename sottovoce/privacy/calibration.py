@@ -74,11 +74,9 @@ class Calibration:
 
     @property
     def mechanism(self) -> WordMechanism:
-        """The mechanism at the epsilon found."""
         return self.measured.mechanism
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
         measured = self.measured.to_dict()
         return {
             "epsilon": self.epsilon,

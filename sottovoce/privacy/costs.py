@@ -140,9 +140,8 @@ def _similarity(
     from sottovoce.encoders import load_encoder
 
     encoder = load_encoder(ENCODER)
-    results = list(
-        Obfuscator(mechanism, n=VARIANTS, rng=rng).obfuscate(collection.queries.values())
-    )
+    obfuscator = Obfuscator(mechanism, n=VARIANTS, rng=rng)
+    results = list(obfuscator.obfuscate(collection.queries.values()))
     true = np.repeat(encoder.encode([result.text for result in results]), VARIANTS, axis=0)
     released = encoder.encode([variant for result in results for variant in result.variants])
     return float((true.astype(np.float64) * released).sum(axis=1).mean())
@@ -160,13 +159,11 @@ def _answers(
 
     release = release_for(mechanism, None)
     engine, reranker = BM25(collection.documents), load_reranker(ENCODER)
+    obfuscator = Obfuscator(mechanism, n=SENT, release=release, rng=rng)
+    search = PrivateSearch(obfuscator, engine, reranker, depth=DEPTH)
     aloud: list[float] = []
     private = with_privacy(
-        collection,
-        PrivateSearch(
-            Obfuscator(mechanism, n=SENT, release=release, rng=rng), engine, reranker, depth=DEPTH
-        ),
-        lambda result: aloud.append(result.said_aloud / max(1, result.words)),
+        collection, search, lambda result: aloud.append(result.said_aloud / max(1, result.words))
     )
     plain = without_privacy(collection, engine, reranker, DEPTH)
     unrelated = with_unrelated_queries(

@@ -17,12 +17,7 @@ import numpy as np
 
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import ROWS_AT_A_TIME, Mechanism, WordMechanism
-from sottovoce.privacy.word_samples import (
-    NUMBERS_AT_ONCE,
-    Sampler,
-    nearest_others,
-    sample_words,
-)
+from sottovoce.privacy.word_samples import NUMBERS_AT_ONCE, Sampler, nearest_others, sample_words
 from sottovoce.randomness import Randomness, is_seeded
 from sottovoce.spaces.distances import Distances
 from sottovoce.spaces.space import WordSpace
@@ -65,7 +60,6 @@ class Deniability:
 
     @property
     def risk(self) -> float:
-        """The risk of each bound."""
         return joint_risk(len(self.words))
 
     @property

@@ -110,7 +110,6 @@ class Judge(Protocol):
 
     def failing(self, epsilon: float, places: IntArray) -> IntArray:
         """Places of such words, the first found; none if all words at ``places`` pass."""
-        ...
 
 
 class LawJudge:
@@ -122,7 +121,6 @@ class LawJudge:
         self.mechanism, self.words, self.targets, self.passed = mechanism, words, targets, passed
 
     def failing(self, epsilon: float, places: IntArray) -> IntArray:
-        """Places of words that break a target, the first found."""
         done, targets = 0, self.targets
         with single_threaded_blas():
             tried = replace(self.mechanism, epsilon=epsilon)
@@ -155,7 +153,6 @@ class DrawsJudge:
         self.sampler = Sampler(mechanism.name, words, seed)
 
     def failing(self, epsilon: float, places: IntArray) -> IntArray:
-        """Places of words that break a target, the first found."""
         tried = replace(self.mechanism, epsilon=epsilon)
         for start in range(0, len(places), TOGETHER):
             block = places[start : start + TOGETHER]

@@ -72,7 +72,6 @@ class Similarity:
     left_out: int
 
     def mean(self, measure: Measure) -> float:
-        """The mean over the queries."""
         return float(self.values[measure].mean())
 
     def mean_of_variants(self, measure: Measure) -> float:
@@ -151,7 +150,6 @@ class SimilarityMeter:
             self._words["meteor"] = meteor(wordnet)
 
     def measure(self, releases: Sequence[Released], progress: Progress | None = None) -> Similarity:
-        """Compare every text with its variants."""
         compared = [released for released in releases if released.variants]
         if not compared:
             raise UsageError("nothing was released: there is nothing to compare")

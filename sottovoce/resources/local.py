@@ -39,7 +39,7 @@ def load_space(name_or_path: str | None = None) -> WordSpace:
     resource = find(wish)
     name = resource.name if resource else wish
     if SPACE_NAME.fullmatch(name) and (spaces_folder() / name / store.DESCRIPTION).exists():
-        return _opened(spaces_folder() / name)
+        return open_cached((spaces_folder() / name).resolve())
     if resource is not None and resource.kind == WORD_SPACE:
         raise SpaceError(
             f"the word space '{name}' is not on this machine yet: get it once with "
@@ -52,17 +52,13 @@ def load_space(name_or_path: str | None = None) -> WordSpace:
         )
     folder = Path(wish).expanduser()
     if folder.is_dir():
-        return _opened(folder)
+        return open_cached(folder.resolve())
     hint = did_you_mean(wish, _space_names())
     raise UsageError(
         f"no word space '{wish}'{hint and f' ({hint})'}: it is neither a name that "
         "'sottovoce spaces list' shows nor a folder; get the default one with "
         "'sottovoce spaces add default'"
     )
-
-
-def _opened(folder: Path) -> WordSpace:
-    return open_cached(folder.resolve())
 
 
 def _space_names() -> list[str]:

@@ -8,18 +8,6 @@ from sottovoce.spaces.space_facts import SpaceFacts, describe
 from sottovoce.spaces.store import SpaceWriter
 from sottovoce.spaces.vocabularies import choose_output
 
-__all__ = [
-    "Distances",
-    "ImportReport",
-    "Measure",
-    "Metric",
-    "Nearest",
-    "OutputVocabulary",
-    "Ranges",
-    "SpaceFacts",
-    "SpaceWriter",
-    "WordSpace",
-    "choose_output",
-    "describe",
-    "import_vectors",
-]
+__all__ = ["Distances", "ImportReport", "Measure", "Metric", "Nearest", "OutputVocabulary"]
+__all__ += ["Ranges", "SpaceFacts", "SpaceWriter", "WordSpace", "choose_output", "describe"]
+__all__ += ["import_vectors"]

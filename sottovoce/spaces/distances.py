@@ -65,7 +65,6 @@ class Distances:
         return out
 
     def pairs(self, words: IntArray, partners: IntArray) -> Float64Array:
-        """The distance of each word to its partner."""
         out = np.empty(len(words))
         for start in range(0, len(words), PAIRS_AT_A_TIME):
             rows = slice(start, start + PAIRS_AT_A_TIME)

@@ -79,7 +79,6 @@ class Tally:
     first: tuple[int, ...] = ()
 
     def plus(self, numbers: list[int]) -> Tally:
-        """Count some more."""
         if not numbers:
             return self
         return Tally(self.count + len(numbers), (*self.first, *numbers)[:LINES_SHOWN])
@@ -130,18 +129,54 @@ def import_vectors(
     source: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> ImportReport:
-    """Convert a file of vectors into the word space ``folder``, which appears when complete."""
+    """Convert a file of vectors into the word space ``folder``, which appears when complete.
+
+    What is set aside on the way is counted, and reported.
+    """
     path = Path(path)
     format = choose_format(path, format)
-    return write_space(
-        read(path, format),
-        Path(folder),
-        name=name,
-        source=source or {"file": path.name, "format": format},
-        file=path,
-        unit=FORMATS[format].unit,
-        progress=progress,
-    )
+    source = source or {"file": path.name, "format": format}
+    started, total = time.monotonic(), path.stat().st_size
+    batches, unit = read(path, format), FORMATS[format].unit
+    first = next(batches, None)
+    if first is None:
+        raise SpaceError(f"{path.name} is empty")
+    malformed = left_out = not_normalized = Tally()
+    numbers, dimension = [], first.vectors.shape[1]
+    with SpaceWriter(Path(folder), name=name, dimension=dimension, source=source) as writer:
+        for batch in chain([first], batches):
+            malformed = malformed.plus(batch.malformed)
+            if malformed.count > MOST_MALFORMED:
+                _refuse_malformed(path, malformed, unit)
+            _refuse_not_finite(path, batch, unit)
+            usable = np.array([_usable(word) for word in batch.words], dtype=np.bool_)
+            words = [word for word, good in zip(batch.words, usable, strict=True) if good]
+            odd = [not unicodedata.is_normalized("NFC", word) for word in words]
+            left_out = left_out.plus(batch.numbers[~usable].tolist())
+            numbers.append(batch.numbers[usable])
+            not_normalized = not_normalized.plus(numbers[-1][odd].tolist())
+            writer.append(words, batch.vectors[usable])
+            if progress:
+                progress(batch.position, total)
+        if malformed.count > MOST_MALFORMED_SHARE * (
+            malformed.count + left_out.count + writer.size
+        ):
+            _refuse_malformed(path, malformed, unit)
+        if not writer.size:
+            raise SpaceError(f"{path.name} holds no usable word")
+        report = ImportReport(
+            words=writer.size,
+            dimension=dimension,
+            malformed=malformed,
+            left_out=left_out,
+            not_normalized=not_normalized,
+            unit=unit,
+            seconds=0.0,
+        )
+        if report.remarks():
+            writer.source["remarks"] = "; ".join(report.remarks())
+        _commit(writer, path, np.concatenate(numbers), unit)
+    return replace(report, seconds=time.monotonic() - started)
 
 
 def choose_format(path: Path, name: str = "auto") -> str:
@@ -192,59 +227,6 @@ def _damage_reported(path: Path) -> Iterator[None]:
             f"{path.name} is damaged or incomplete ({type(error).__name__}): download or write it "
             "again"
         ) from None
-
-
-def write_space(
-    batches: Iterator[Batch],
-    folder: Path,
-    *,
-    name: str,
-    source: Mapping[str, str],
-    file: Path,
-    unit: str,
-    progress: Progress | None = None,
-) -> ImportReport:
-    """Write batches read from ``file`` as a word space, keeping count of what is set aside."""
-    started, total = time.monotonic(), file.stat().st_size
-    first = next(batches, None)
-    if first is None:
-        raise SpaceError(f"{file.name} is empty")
-    malformed = left_out = not_normalized = Tally()
-    numbers = []
-    with SpaceWriter(folder, name=name, dimension=first.vectors.shape[1], source=source) as writer:
-        for batch in chain([first], batches):
-            malformed = malformed.plus(batch.malformed)
-            if malformed.count > MOST_MALFORMED:
-                _refuse_malformed(file, malformed, unit)
-            _refuse_not_finite(file, batch, unit)
-            usable = np.array([_usable(word) for word in batch.words], dtype=np.bool_)
-            words = [word for word, good in zip(batch.words, usable, strict=True) if good]
-            odd = [not unicodedata.is_normalized("NFC", word) for word in words]
-            left_out = left_out.plus(batch.numbers[~usable].tolist())
-            numbers.append(batch.numbers[usable])
-            not_normalized = not_normalized.plus(numbers[-1][odd].tolist())
-            writer.append(words, batch.vectors[usable])
-            if progress:
-                progress(batch.position, total)
-        if malformed.count > MOST_MALFORMED_SHARE * (
-            malformed.count + left_out.count + writer.size
-        ):
-            _refuse_malformed(file, malformed, unit)
-        if not writer.size:
-            raise SpaceError(f"{file.name} holds no usable word")
-        report = ImportReport(
-            words=writer.size,
-            dimension=writer.dimension,
-            malformed=malformed,
-            left_out=left_out,
-            not_normalized=not_normalized,
-            unit=unit,
-            seconds=0.0,
-        )
-        if report.remarks():
-            writer.source["remarks"] = "; ".join(report.remarks())
-        _commit(writer, file, np.concatenate(numbers), unit)
-    return replace(report, seconds=time.monotonic() - started)
 
 
 def _usable(word: str) -> bool:

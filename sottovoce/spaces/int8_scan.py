@@ -151,7 +151,6 @@ class Int8Scan:
                 self.codes[rows, split + 1 : width] = 128 - _split(spread, np.array([self.digits]))
 
     def candidates(self, points: Float32Array, k: int) -> Candidates:
-        """Scan all words for one block of queries."""
         race = _Race(self, points, k)
         width = block_width(self.size, len(points), WORDS, SCORES)
         buffer = np.empty((width, len(points)), dtype=np.int32)

@@ -15,7 +15,15 @@ import numpy as np
 
 from sottovoce.arrays import row_norms
 from sottovoce.errors import UsageError
-from sottovoce.spaces.scan import QUERIES, BlasScan, Candidates, Scan, TooManyCandidatesError
+from sottovoce.spaces.scan import (
+    QUERIES,
+    BlasScan,
+    Candidates,
+    Scan,
+    TooManyCandidatesError,
+    TorchScan,
+    gpu_present,
+)
 from sottovoce.threads import parallel_map, threads
 from sottovoce.types import Float32Array, Float64Array, FloatArray, IntArray
 
@@ -76,7 +84,6 @@ class Nearest:
 
     @property
     def dimension(self) -> int:
-        """The length of a vector."""
         return int(self.vectors.shape[1])
 
     def top(self, queries: FloatArray, k: int = 1) -> tuple[IntArray, Float64Array]:
@@ -183,13 +190,8 @@ def choose_scan(operand: Float32Array, folded: bool, device: str) -> Scan:
 
         return Int8Scan(operand, folded)
     if device not in ("auto", "cpu"):
-        from sottovoce.spaces.torch_scan import TorchScan
-
         return TorchScan(operand, folded, device.removeprefix("torch:"))
-    if device == "auto":
-        from sottovoce.spaces.torch_scan import TorchScan, gpu_present
-
-        if gpu_present():
-            return TorchScan(operand, folded)
+    if device == "auto" and gpu_present():
+        return TorchScan(operand, folded)
     small = operand.size < WORTH_CODING
     return BlasScan(operand, folded) if small else _WarmingScan(operand, folded)

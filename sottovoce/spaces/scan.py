@@ -7,14 +7,20 @@ by the caller.
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass
-from typing import Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.arrays import accumulated_error, row_norms
+from sottovoce.errors import need
 from sottovoce.types import Float32Array, IntArray
+
+if TYPE_CHECKING:
+    import torch
 
 QUERIES = 1024
 """Queries in a block; with WORDS it bounds the memory of a thread."""
@@ -25,11 +31,10 @@ LANES = 64
 """Words of a block are grouped by number modulo this; only groups with a good peak are read."""
 MANY_CANDIDATES = 1 << 22
 """More than this (masses of ties) and a block of queries is split in two."""
+SCORES_ON_DEVICE = 1 << 26
+"""Scores held at a time on a GPU (256 MiB)."""
 
 SMALLEST_NORMAL = 2.0**-126
-
-Scores = NDArray[Any]
-"""float32 or int32, (words, queries)."""
 
 
 class TooManyCandidatesError(Exception):
@@ -42,18 +47,16 @@ class Candidates:
 
     rows: IntArray
     columns: IntArray
-    scores: Scores
+    scores: Float32Array
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def where(self, kept: NDArray[np.bool_]) -> Candidates:
-        """The pairs that a mask keeps."""
         return Candidates(self.rows[kept], self.columns[kept], self.scores[kept])
 
     @staticmethod
     def join(parts: list[Candidates]) -> Candidates:
-        """All pairs of several lists."""
         return Candidates(
             np.concatenate([part.rows for part in parts]),
             np.concatenate([part.columns for part in parts]),
@@ -109,7 +112,6 @@ class BlasScan:
         self.bound = FloatBound(operand, folded)
 
     def candidates(self, points: Float32Array, k: int) -> Candidates:
-        """Scan all words for one block of queries."""
         queries = np.ascontiguousarray(self.bound.queries(points).T)
         tracker = Tracker(k, self.bound.slack(points))
         width = block_width(len(self.operand), len(points), WORDS, SCORES)
@@ -124,10 +126,9 @@ class BlasScan:
 class Tracker:
     """The running k-th best of each query, and the candidates that come near it."""
 
-    def __init__(self, k: int, slack: Scores) -> None:
+    def __init__(self, k: int, slack: Float32Array) -> None:
         self.k, self.slack = k, slack
-        self.lowest = -np.inf if slack.dtype.kind == "f" else -(2**30)
-        self.best = np.full((len(slack), k), self.lowest, dtype=slack.dtype)
+        self.best = np.full((len(slack), k), -np.inf, dtype=np.float32)
         self.kth = self.best[:, 0].copy()
         self.kept: list[Candidates] = []
         self.pending = 0
@@ -137,11 +138,11 @@ class Tracker:
         kept = Candidates.join(self.kept)
         return kept.where(kept.scores >= (self.kth - self.slack)[kept.rows])
 
-    def see(self, scores: Scores, start: int, count: int) -> None:
+    def see(self, scores: Float32Array, start: int, count: int) -> None:
         """Take note of ``count`` words from ``start`` on; ``scores`` has room for whole lanes."""
         # Word i of the block lies in lane i % LANES, at depth i // LANES; the rest is padding.
         used = -(-count // LANES) * LANES
-        scores[count:used] = self.lowest
+        scores[count:used] = -np.inf
         lanes = scores[:used].reshape(-1, LANES, scores.shape[1])
         # The best score of each lane raises the k-th best, and tells which lanes to read.
         peaks = np.maximum.reduce(lanes, axis=0)
@@ -165,7 +166,7 @@ class Tracker:
             if self.pending > MANY_CANDIDATES // 2 and len(self.kth) > 1:
                 raise TooManyCandidatesError
 
-    def _raise_kth(self, peaks: Scores) -> None:
+    def _raise_kth(self, peaks: Float32Array) -> None:
         highest = peaks.max(axis=0)
         if self.k == 1:
             np.maximum(self.kth, highest, out=self.kth)
@@ -176,3 +177,66 @@ class Tracker:
         k_best = np.partition(together, together.shape[1] - self.k, axis=1)[:, -self.k :]
         self.best[better] = k_best
         self.kth[better] = k_best.min(axis=1)
+
+
+# The scan on a GPU, through torch: same candidates, so the same answers as on the CPU.
+
+
+def gpu_present() -> bool:
+    """Whether a CUDA device can be used; torch is imported only where a driver shows one."""
+    if not Path("/dev/nvidiactl").exists() or importlib.util.find_spec("torch") is None:
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
+class TorchScan:
+    """Blocks of float32 products on ``device``; only candidates travel back."""
+
+    def __init__(self, operand: Float32Array, folded: bool, device: str = "cuda") -> None:
+        torch = need("torch", "gpu", f"device '{device}' needs torch", ", or use device 'cpu'")
+        self.torch = torch
+        self.device = torch.device(device)
+        self.operand = torch.from_numpy(np.array(operand)).to(self.device)
+        self.bound = FloatBound(operand, folded)
+
+    def candidates(self, points: Float32Array, k: int) -> Candidates:
+        torch = self.torch
+        queries = torch.from_numpy(self.bound.queries(points)).to(self.device)
+        room = torch.from_numpy(self.bound.slack(points)).to(self.device)
+        best = torch.full((len(queries), k), -torch.inf, device=self.device)
+        kept: list[Candidates] = []
+        pending = 0
+        width = max(k, SCORES_ON_DEVICE // max(1, len(queries)))
+        for start in range(0, len(self.operand), width):
+            scores = self._products(queries, self.operand[start : start + width])
+            # The k best of this block and of all before it.
+            block_best = scores.topk(min(k, scores.shape[1]), dim=1).values
+            best = torch.cat([best, block_best], dim=1).topk(k, dim=1).values
+            # Words of this block that come near the k-th best so far.
+            near = scores >= (best[:, -1] - room)[:, None]
+            rows, columns = near.nonzero(as_tuple=True)
+            pending += len(rows)
+            if pending > MANY_CANDIDATES and len(queries) > 1:
+                raise TooManyCandidatesError
+            kept.append(
+                Candidates(
+                    rows.cpu().numpy(),
+                    (columns + start).cpu().numpy(),
+                    scores[rows, columns].cpu().numpy(),
+                )
+            )
+        # Of these, the words that come near the k-th best of all.
+        floor = (best[:, -1] - room).cpu().numpy()
+        together = Candidates.join(kept)
+        return together.where(together.scores >= floor[together.rows])
+
+    def _products(self, queries: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
+        """Full float32 products: the error bound does not allow for TF32."""
+        matmul = self.torch.backends.cuda.matmul
+        allowed, matmul.allow_tf32 = matmul.allow_tf32, False
+        try:
+            return queries @ block.T
+        finally:
+            matmul.allow_tf32 = allowed

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -155,12 +155,10 @@ class WordSpace:
 
     @property
     def size(self) -> int:
-        """How many words there are."""
         return len(self._folded)
 
     @property
     def dimension(self) -> int:
-        """The length of a vector."""
         return int(self._folded.shape[1]) - 1
 
     @property
@@ -183,7 +181,6 @@ class WordSpace:
         )
 
     def word(self, position: int) -> str:
-        """The word with this id."""
         if not 0 <= position < self.size:
             raise IndexError(f"word id {position} is not in 0..{self.size - 1}")
         start, end = self._offsets[position], self._offsets[position + 1]
@@ -212,7 +209,6 @@ class WordSpace:
         return UNKNOWN
 
     def ids(self, words: Sequence[str]) -> IntArray:
-        """The ids of words, ``UNKNOWN`` where the space lacks one."""
         return np.fromiter((self.id(word) for word in words), dtype=np.int64, count=len(words))
 
     def __contains__(self, word: str) -> bool:
@@ -236,17 +232,7 @@ class WordSpace:
         """The same space, releasing only the words of ``output``."""
         if output.ids[-1] >= self.size or output.ids[0] < 0:
             raise UsageError(f"the output vocabulary '{output.name}' has ids outside the space")
-        return WordSpace(
-            name=self.name,
-            folded=self._folded,
-            words=self._words,
-            offsets=self._offsets,
-            table=self._table,
-            sha256=self._sha256,
-            source=self.source,
-            folder=self.folder,
-            output=output,
-        )
+        return WordSpace(**self._parts(), output=output)
 
     @cached_property
     def nearest_output(self) -> Nearest:
@@ -291,16 +277,20 @@ class WordSpace:
     def __reduce__(self) -> tuple[Any, ...]:
         if self.folder is not None:
             return _reopen, (self.folder, self.sha256, self._output)
-        state = {
+        return partial(WordSpace, **self._parts(), output=self._output), ()
+
+    def _parts(self) -> dict[str, Any]:
+        """What it is made of, as its constructor takes it, without the output vocabulary."""
+        return {
             "name": self.name,
-            "folded": np.asarray(self._folded),
-            "words": bytes(self._words),
-            "offsets": np.asarray(self._offsets),
-            "table": np.asarray(self._table),
+            "folded": self._folded,
+            "words": self._words,
+            "offsets": self._offsets,
+            "table": self._table,
+            "sha256": self._sha256,
             "source": self.source,
-            "output": self._output,
+            "folder": self.folder,
         }
-        return _rebuild, (state,)
 
 
 def _kept_on_disk(
@@ -326,10 +316,6 @@ def _reopen(folder: Path, sha256: str, output: OutputVocabulary | None) -> WordS
     if space.sha256 != sha256:
         raise SpaceError(f"the word space in {folder} changed since this object was made")
     return space if output is None else space.with_output(output)
-
-
-def _rebuild(state: dict[str, Any]) -> WordSpace:
-    return WordSpace(**state)
 
 
 @lru_cache(maxsize=8)

@@ -36,7 +36,6 @@ class SpaceFacts:
     """From a word to the nearest other one: what epsilon is measured against."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON."""
         return asdict(self)
 
 

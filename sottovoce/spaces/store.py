@@ -20,7 +20,6 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 from numpy.lib import format as npy
@@ -32,13 +31,8 @@ from sottovoce.files import move_folder
 from sottovoce.types import Float32Array, Float64Array, FloatArray
 
 LAYOUT = 1
-DESCRIPTION, VECTORS, WORDS, OFFSETS, TABLE = (
-    "space.json",
-    "vectors.npy",
-    "words.bin",
-    "offsets.npy",
-    "table.npy",
-)
+DESCRIPTION, VECTORS, WORDS = "space.json", "vectors.npy", "words.bin"
+OFFSETS, TABLE = "offsets.npy", "table.npy"
 EMPTY_SLOT = -1
 SHORTEST, LONGEST = 1e-6, 1e6
 """Between these lie the median and the largest length of the vectors of a usable space."""
@@ -164,12 +158,7 @@ class SpaceWriter:
     def __enter__(self) -> SpaceWriter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._words.close()
         self._rows.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
@@ -238,11 +227,6 @@ class SpaceWriter:
     def _write_header(self) -> None:
         """Write the header of the vectors; it is padded, so it can be corrected in place."""
         self._rows.seek(0)
-        npy.write_array_header_1_0(
-            self._rows,
-            {
-                "descr": npy.dtype_to_descr(np.dtype("<f4")),
-                "fortran_order": False,
-                "shape": (self.size, self.dimension + 1),
-            },
-        )
+        shape = (self.size, self.dimension + 1)
+        header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+        npy.write_array_header_1_0(self._rows, header)

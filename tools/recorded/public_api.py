@@ -189,7 +189,7 @@ def _guarantees() -> None:
     for guarantee in (metric, *(sottovoce.Guarantee(notion, 2.0) for notion in ("local", "group"))):
         show("guarantee", guarantee.with_caveats("two"))
         show("sentence", guarantee.sentence)
-        show("losses", [guarantee.loss(1.5, 2), guarantee.composed(4).epsilon])
+        show("losses", [guarantee.loss(1.5, 2), guarantee.loss(1.0, 4)])
 
 
 def _searches(space: sottovoce.WordSpace) -> None:

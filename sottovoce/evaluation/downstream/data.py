@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.random import PCG64, Generator
@@ -80,7 +79,6 @@ class Questions:
 
     @cached_property
     def answers(self) -> tuple[str, ...]:
-        """All different answers."""
         return tuple(dict.fromkeys(answer for asked in self.asked for answer in asked.answers))
 
     @cached_property
@@ -116,8 +114,10 @@ def read_task(file: Path | str) -> Task:
     rows = list(_from_json(content) if start == "{" else _from_csv(content))
     if not rows:
         raise UsageError(f"the file holds no row: {HOW}")
-    ranking = {"question", "answer"} <= rows[0][1].keys()
-    return _questions(rows) if ranking else _labelled(rows)
+    if {"question", "answer"} <= rows[0][1].keys():
+        return _questions(rows)
+    texts = tuple(_field(row, "text") for row in rows)
+    return LabelledTexts(texts, tuple(map(_label, rows)))
 
 
 def judged_questions(collection: Collection, grade: int = 2) -> Questions:
@@ -129,11 +129,6 @@ def judged_questions(collection: Collection, grade: int = 2) -> Questions:
         if (query := collection.queries.get(query_id)) is not None
     }
     return _measurable(grouped)
-
-
-def _labelled(rows: Sequence[Row]) -> LabelledTexts:
-    texts = tuple(_field(row, "text") for row in rows)
-    return LabelledTexts(texts, tuple(_label(row) for row in rows))
 
 
 def _questions(rows: Sequence[Row]) -> Questions:
@@ -179,14 +174,9 @@ def _label(row: Row) -> str:
 
 def _from_json(content: str) -> Iterator[Row]:
     for number, row in json_objects(numbered_lines(content), how=HOW):
-        yield f"line {number} of the file", dict(_strings(row))
-
-
-def _strings(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The fields that hold text or a number; a label may be either."""
-    for key, value in row.items():
-        if isinstance(value, str | int | float):
-            yield key, str(value)
+        # A label may be a text or a number.
+        fields = {key: value for key, value in row.items() if isinstance(value, str | int | float)}
+        yield f"line {number} of the file", {key: str(value) for key, value in fields.items()}
 
 
 def _from_csv(content: str) -> Iterator[Row]:

@@ -47,11 +47,9 @@ class Classifier(Protocol):
 
     def features(self, texts: Sequence[str]) -> Features:
         """What it needs to know of each text; nothing learnt from the others."""
-        ...
 
     def fit(self, features: Features, labels: Labels, seed: int) -> Predict:
         """Learn; the answer labels rows of features."""
-        ...
 
 
 def load_model(
@@ -84,7 +82,6 @@ class TfIdf:
         self.name = name
 
     def features(self, texts: Sequence[str]) -> Features:
-        """The texts themselves."""
         return np.array(texts, dtype=object)
 
     def fit(self, features: Features, labels: Labels, seed: int) -> Predict:
@@ -96,7 +93,8 @@ class TfIdf:
         try:
             rows = vectorizer.fit_transform(features)
         except ValueError:  # No word occurs twice: nothing can be learnt from words.
-            return _constant(labels)
+            most = majority(labels)
+            return lambda others: np.full(len(others), most)
         model = LinearSVC(random_state=seed) if self.name == "svm" else _logistic(seed)
         with single_threaded_blas():  # The products are small: threads would only wait.
             model.fit(rows, labels)
@@ -116,7 +114,6 @@ class Embeddings:
         return encoded(self.encoder, texts)
 
     def fit(self, features: Features, labels: Labels, seed: int) -> Predict:
-        """Learn weights."""
         model = _logistic(seed)
         with single_threaded_blas():
             model.fit(features, labels)
@@ -130,12 +127,6 @@ def encoded(encoder: Encoder, texts: Sequence[str]) -> Float32Array:
         block = texts[start : start + TEXTS_AT_A_TIME]
         out[start : start + len(block)] = encoder.encode(block)
     return out
-
-
-def _constant(labels: Labels) -> Predict:
-    """Always the most frequent label."""
-    most = majority(labels)
-    return lambda others: np.full(len(others), most)
 
 
 def majority(labels: Labels) -> int:

@@ -118,29 +118,24 @@ def summarize(outcomes: Sequence[Outcome]) -> list[Score]:
 
 
 def _score(
-    setting: Setting,
-    by_seed: dict[int, Outcome],
-    grouped: dict[Setting, dict[int, Outcome]],
+    setting: Setting, by_seed: dict[int, Outcome], grouped: dict[Setting, dict[int, Outcome]]
 ) -> Score:
     runs = list(by_seed.values())
     clean: Sides = tuple((what, "clean") for what, _ in setting.sides)
     reference = grouped.get(Setting(setting.model, setting.measure, None, None, clean))
-    loss = None
-    if setting.mechanism is not None and reference is not None:
-        loss = mean_over_seeds(
-            [run.items for run in runs],
-            [reference[run.seed].values - run.values for run in runs],
-            (-1.0, 1.0),
-        )
     items, values = [run.items for run in runs], [run.values for run in runs]
+    loss, loss_interval = None, None
+    if setting.mechanism is not None and reference is not None:
+        losses = [reference[run.seed].values - run.values for run in runs]
+        loss, loss_interval = mean_over_seeds(items, losses, (-1.0, 1.0))
     value, interval = mean_over_seeds(items, values, (0.0, 1.0))
     shares = [run.unchanged for run in runs if run.unchanged is not None]
     return Score(
         setting=setting,
         value=value,
         interval=interval,
-        loss=None if loss is None else loss[0],
-        loss_interval=None if loss is None else loss[1],
+        loss=loss,
+        loss_interval=loss_interval,
         by_seed=tuple(float(by_item.mean()) for by_item in values),
         items=len(np.unique(np.concatenate(items))),
         unchanged=float(np.mean(shares)) if shares else None,

@@ -14,22 +14,34 @@ from numpy.random import PCG64, Generator
 
 from sottovoce.encoders import Encoder, load_encoder
 from sottovoce.errors import UsageError
-from sottovoce.evaluation.downstream.data import LabelledTexts, Questions
+from sottovoce.evaluation.downstream.data import LabelledTexts, Questions, Task
 from sottovoce.evaluation.downstream.models import (
     Classifier,
     Features,
     Labels,
     Predict,
     encoded,
+    load_model,
     majority,
     need_sklearn,
 )
-from sottovoce.evaluation.downstream.scores import CHANCE, MAJORITY, Outcome, Setting, Side, Sides
+from sottovoce.evaluation.downstream.scores import (
+    CHANCE,
+    MAJORITY,
+    Outcome,
+    Score,
+    Setting,
+    Side,
+    Sides,
+    summarize,
+)
 from sottovoce.mechanisms.base import Mechanism
 from sottovoce.obfuscation import Obfuscator
+from sottovoce.spaces.space import WordSpace
 from sottovoce.text import TextPipeline
-from sottovoce.types import BoolArray, Float64Array, IntArray
+from sottovoce.types import BoolArray, Float64Array, IntArray, Progress, count_up
 
+SEEDS = (0, 1, 2)
 TEST_SHARE = 0.25
 SIDES: tuple[Side, Side] = ("clean", "obfuscated")
 SOMETHING_OBFUSCATED = list(product(SIDES, SIDES))[1:]
@@ -77,10 +89,7 @@ class Classification:
     measures = ("accuracy",)
 
     def __init__(
-        self,
-        data: LabelledTexts,
-        models: Sequence[Classifier],
-        test: LabelledTexts | None = None,
+        self, data: LabelledTexts, models: Sequence[Classifier], test: LabelledTexts | None = None
     ) -> None:
         self.models = tuple(models)
         self.texts = data.texts if test is None else (*data.texts, *test.texts)
@@ -230,14 +239,11 @@ class Ranking:
     def clean(self, seed: int) -> list[Outcome]:
         """What a random order gives on average, and each ranker on clean data."""
         sides: Sides = (("answers", "clean"), ("questions", "clean"))
-        chance = [
-            _ranking_outcome(
-                Setting(CHANCE, measure, None, None, sides),
-                seed,
-                [expected(len(right), int(right.sum())) for right in self.data.relevant],
-            )
-            for measure, expected in EXPECTED.items()
-        ]
+        chance = []
+        for measure, expected in EXPECTED.items():
+            values = [expected(len(right), int(right.sum())) for right in self.data.relevant]
+            setting = Setting(CHANCE, measure, None, None, sides)
+            chance.append(_ranking_outcome(setting, seed, values))
         return chance + self._ranked(self.questions, self.data.answers, sides, None, seed, None)
 
     def obfuscated(
@@ -328,3 +334,57 @@ def _by_words(
         np.asarray((stored[place] @ asked[row].T).todense()).ravel()
         for row, place in enumerate(places)
     ]
+
+
+# The whole experiment: every mechanism, seed and model, and both regimes
+
+
+def experiment(
+    task: Task,
+    models: Sequence[str] = ("tfidf",),
+    *,
+    test: Task | None = None,
+    encoder: str | Encoder = "auto",
+    space: WordSpace | None = None,
+) -> Classification | Ranking:
+    """The experiment that fits the task, to be run seed by seed and mechanism by mechanism."""
+    names = list(dict.fromkeys(models))
+    if not names:
+        raise UsageError("name at least one model")
+    if isinstance(task, Questions):
+        if test is not None:
+            raise UsageError("ranking learns nothing: leave the test file out")
+        return Ranking(task, names, encoder)
+    if test is not None and not isinstance(test, LabelledTexts):
+        raise UsageError("the test file needs text and label, as the other one")
+    return Classification(task, [load_model(name, encoder, space) for name in names], test)
+
+
+def evaluate(
+    task: Task,
+    mechanisms: Sequence[Mechanism],
+    models: Sequence[str] = ("tfidf",),
+    *,
+    test: Task | None = None,
+    seeds: Sequence[int] = SEEDS,
+    encoder: str | Encoder = "auto",
+    space: WordSpace | None = None,
+    progress: Progress | None = None,
+) -> list[Score]:
+    """What each model scores with train and test (or answers and questions) clean or obfuscated.
+
+    A seed decides the split, the training and the obfuscation, which is drawn once for each
+    mechanism and seed and shared by all models and regimes. Seeds are for experiments: what is
+    drawn here protects nobody.
+    """
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise UsageError("give at least one seed, each of them once")
+    regimes = experiment(task, models, test=test, encoder=encoder, space=space)
+    distinct = list(dict.fromkeys(mechanisms))
+    count = count_up(progress, len(seeds) * len(distinct) * len(regimes.texts))
+    outcomes: list[Outcome] = []
+    for seed in seeds:
+        outcomes += regimes.clean(seed)
+        for mechanism in distinct:
+            outcomes += regimes.obfuscated(mechanism, seed, count)
+    return summarize(outcomes)

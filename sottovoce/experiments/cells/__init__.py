@@ -1,1 +1,1 @@
-"""What cells compute, one file a kind of cell; ``runner`` has them all."""
+"""What cells compute, one file a kind of measurement; ``runner`` has them all."""

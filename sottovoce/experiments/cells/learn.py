@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from sottovoce.evaluation.downstream.run import experiment
-from sottovoce.evaluation.downstream.tasks import Classification, Ranking
+from sottovoce.evaluation.downstream.tasks import Classification, Ranking, experiment
 from sottovoce.experiments.grid import Learn
 from sottovoce.experiments.naming import task_name
 from sottovoce.experiments.resource_cache import ResourceCache, pipeline
@@ -44,10 +43,6 @@ class Lessons:
     def _prepared(
         self, task: str, downstream: Downstream, space: str | None
     ) -> Classification | Ranking:
-        with_space = "bilstm" in downstream.models
-        return experiment(
-            self._cache.task(task, downstream.limit),
-            downstream.models,
-            encoder=downstream.encoder,
-            space=self._cache.space(Texts.of(space=space)) if with_space else None,
-        )
+        texts = self._cache.task(task, downstream.limit)
+        words = self._cache.space(Texts.of(space=space)) if "bilstm" in downstream.models else None
+        return experiment(texts, downstream.models, encoder=downstream.encoder, space=words)

@@ -6,24 +6,13 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from sottovoce.experiments.cells.deny import deny
 from sottovoce.experiments.cells.draw import Variants, draw, from_table
 from sottovoce.experiments.cells.leak import leak
 from sottovoce.experiments.cells.learn import Lessons
-from sottovoce.experiments.cells.neighbours import neighbours
 from sottovoce.experiments.cells.search import Searches
+from sottovoce.experiments.cells.words import deny, neighbours
 from sottovoce.experiments.fingerprints import Fingerprints
-from sottovoce.experiments.grid import (
-    Baseline,
-    Deny,
-    Draw,
-    Job,
-    Leak,
-    Learn,
-    Neighbours,
-    Search,
-    Source,
-)
+from sottovoce.experiments.grid import Baseline, Deny, Draw, Job, Leak, Learn, Neighbours, Search
 from sottovoce.experiments.resource_cache import ResourceCache
 from sottovoce.experiments.store import Cell, CellResult, Store
 from sottovoce.threads import single_threaded_blas
@@ -57,11 +46,11 @@ class CellRunner:
             case Draw(source):
                 return draw(source, self._cache)
             case Search(source):
-                return self._searches.private(job, self._variants(source))
+                return self._searches.private(job, self._variants(Draw(source)))
             case Baseline():
                 return self._searches.baseline(job)
             case Leak(source):
-                return leak(job, self._cache, self._variants(source))
+                return leak(job, self._cache, self._variants(Draw(source)))
             case Deny():
                 return deny(job, self._cache)
             case Neighbours():
@@ -69,7 +58,6 @@ class CellRunner:
             case Learn():
                 return self._lessons.learn(job)
 
-    def _read_variants(self, source: Source) -> Variants:
-        drawn = Draw(source)
+    def _read_variants(self, drawn: Draw) -> Variants:
         table = self._store.table(Cell(drawn, self.key(drawn)))
-        return from_table(table, self._cache.queries(source.collection))
+        return from_table(table, self._cache.queries(drawn.source.collection))

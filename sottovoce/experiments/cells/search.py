@@ -11,8 +11,7 @@ import numpy as np
 
 from sottovoce.collections import Collection, Document
 from sottovoce.encoders import Encoder, corpus_vectors
-from sottovoce.engines.base import Hit, LocalEngine
-from sottovoce.engines.documents import Documents
+from sottovoce.engines.base import Documents, Hit, LocalEngine
 from sottovoce.evaluation.search_quality import (
     depth_matched,
     effectiveness,
@@ -62,12 +61,9 @@ class Searches:
         for query, pooled in pools(engine, variants, job.searching):
             ranked = rerank(queries[query], pooled, reranker, [hit.doc_id for hit in pooled])
             run[query] = {hit.doc_id: hit.score for hit in ranked}
-        deep = depth_matched(
-            self._originals(source.collection, job.engine),
-            queries,
-            reranker,
-            {query: len(scores) for query, scores in run.items()},
-        )
+        originals = self._originals(source.collection, job.engine)
+        depths = {query: len(scores) for query, scores in run.items()}
+        deep = depth_matched(originals, queries, reranker, depths)
         setting = (
             *(collection.name, without_path(job.engine), without_path(job.reranker)),
             *(source.mechanism, source.epsilon, source.release, source.n, source.seed),
@@ -82,12 +78,10 @@ class Searches:
     def baseline(self, job: Baseline) -> CellResult:
         """The original queries, as deep as one answer."""
         collection, kept = self._cache.collection(job.collection), job.searching.kept
-        run = no_privacy(
-            self._originals(job.collection, job.engine),
-            self._cache.queries(job.collection),
-            self._reranker(job.collection, job.reranker),
-            job.searching.depth,
-        )
+        queries = self._cache.queries(job.collection)
+        originals = self._originals(job.collection, job.engine)
+        reranker = self._reranker(job.collection, job.reranker)
+        run = no_privacy(originals, queries, reranker, job.searching.depth)
         place = (collection.name, without_path(job.engine), without_path(job.reranker))
         rows = [
             (*place, "", None, "", 0, 0, NO_PRIVACY, query, measure.label, value)

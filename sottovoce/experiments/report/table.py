@@ -82,7 +82,6 @@ class Table:
 
     @property
     def numeric(self) -> list[bool]:
-        """Which columns hold numbers."""
         return [
             any(isinstance(row[number], Number | int) for row in self.rows)
             for number in range(len(self.columns))
@@ -180,11 +179,9 @@ class RowNames:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The headings."""
         return self.labelled("mechanism", "release", "n")
 
     def of(self, setting: Setting) -> tuple[str, ...]:
-        """The cells of one row."""
         return self.labelled(setting.mechanism, setting.release, str(setting.n))
 
     def labelled(self, mechanism: str, release: str = "", n: str = "") -> tuple[str, ...]:
@@ -193,7 +190,6 @@ class RowNames:
         return (mechanism, *release_cell, *((n,) if self._tells_n else ()))
 
     def rows(self, cells: Mapping[Setting, Cell]) -> Iterable[Row]:
-        """A row for each curve."""
         for curve, points in curves(cells).items():
             yield self.of(curve), {setting.epsilon: cells[setting] for setting in points}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -61,14 +62,10 @@ def utility_tables(results: Results, collection: str, compared: Compare) -> Iter
     for reranker in dict.fromkeys(place.reranker for place in of_collection):
         places = [place for place in of_collection if place.reranker == reranker]
         measures = dict.fromkeys(name for place in places for name in results.measures(place))
-        for measure in sorted(measures, key=_pool_last):
+        # Pooled recall first, the size of the pool last.
+        for measure in sorted(measures, key=lambda name: (name == POOL, not name.counts_pool)):
             if not measure.counts_pool or reranker == of_collection[0].reranker:
                 yield _measure_table(results, measure, places, compared)
-
-
-def _pool_last(measure: Measure) -> tuple[bool, bool]:
-    """Pooled recall first, the size of the pool last."""
-    return measure == POOL, not measure.counts_pool
 
 
 def _measure_table(
@@ -80,9 +77,9 @@ def _measure_table(
     names = RowNames(setting for grid in grids for setting in grid.settings)
     tested = measure != POOL
     rows: list[Row] = []
-    for place, grid in zip(places, grids, strict=True):
+    for place in places:
         tests = compared(measure, place) if tested else None
-        rows += _engine_rows(results, measure, place, grid, names, tests)
+        rows += _engine_rows(results, measure, place, names, tests)
     pool, label = measure.counts_pool, measure.label
     by = "" if pool else f", re-ranked by {reranker}"
     what = "Documents in the pool" if measure == POOL else f"Mean {label}"
@@ -97,19 +94,14 @@ def _measure_table(
 
 
 def _engine_rows(
-    results: Results,
-    measure: Measure,
-    place: Place,
-    grid: Grid,
-    names: RowNames,
-    tests: Comparisons | None,
+    results: Results, measure: Measure, place: Place, names: RowNames, tests: Comparisons | None
 ) -> Iterator[Row]:
     """No privacy, each curve, and the original query as deep as each pool."""
     grid_of = partial(results.grid, measure, place)
     for baseline in numbers(grid_of(system=NO_PRIVACY), measure).values():
         yield (place.engine, *names.labelled(NO_PRIVACY)), {None: baseline}
-    marked = _marked(numbers(grid, measure), tests)
-    for curve, points in curves(grid.settings).items():
+    marked = _marked(numbers(grid_of(), measure), tests)
+    for curve, points in curves(grid_of().settings).items():
         cells = {setting.epsilon: marked.get(setting) for setting in points}
         yield (place.engine, *names.of(curve)), cells
     for labels, by_depth in names.rows(numbers(grid_of(system=SAME_DEPTH), measure)):
@@ -203,29 +195,20 @@ def _effect(effect: float) -> str:
 
 def _wins(tests: Comparisons, grid: Grid, measure: Measure, place: Place) -> Table:
     """At how many of their common epsilons the row is significantly better than the column."""
-    wins: dict[tuple[Setting, Setting], int] = {}
-    common: dict[tuple[Setting, Setting], int] = {}
+    wins: Counter[tuple[Setting, Setting]] = Counter()
+    common: Counter[tuple[Setting, Setting]] = Counter()
     for (one, other), test in tests.between.items():
         pair, reverse = (one.curve, other.curve), (other.curve, one.curve)
-        for both in (pair, reverse):
-            common[both] = common.get(both, 0) + 1
+        common.update((pair, reverse))
         if test.significant:
-            better = pair if test.difference > 0 else reverse
-            wins[better] = wins.get(better, 0) + 1
+            wins[pair if test.difference > 0 else reverse] += 1
     names = RowNames(grid.settings)
     order = list(curves(grid.settings))
-    rows: list[tuple[Cell, ...]] = [
-        (
-            *names.of(one),
-            *(
-                f"{wins.get((one, other), 0)}/{common[one, other]}"
-                if (one, other) in common
-                else None
-                for other in order
-            ),
-        )
-        for one in order
-    ]
+    rows: list[tuple[Cell, ...]] = []
+    for one in order:
+        pairs = [(one, other) for other in order]
+        won = (f"{wins[pair]}/{common[pair]}" if common[pair] else None for pair in pairs)
+        rows.append((*names.of(one), *won))
     return Table(
         name=slug("better", *place),
         title=f"Who is significantly better, {measure.label}, {place_name(place)}",

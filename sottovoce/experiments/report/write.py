@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from sottovoce.errors import SottovoceError, need
-from sottovoce.experiments.report.further_tables import (
-    manifest_tables,
-    task_tables,
-    word_tables,
-)
-from sottovoce.experiments.report.page import Drawing, inlined, page
-from sottovoce.experiments.report.render import to_csv, to_latex
+from sottovoce.experiments.report.further_tables import manifest_tables, task_tables, word_tables
+from sottovoce.experiments.report.render import Drawing, inlined, page, to_csv, to_latex
 from sottovoce.experiments.report.risk_tables import best_trades, quipu_tables, risk_tables
 from sottovoce.experiments.report.significance import comparing
 from sottovoce.experiments.report.table import Section, Table
@@ -42,12 +38,8 @@ def write_report(
     """
     results = Results(folder)
     if figures:
-        need(
-            "matplotlib",
-            "experiments",
-            "figures need matplotlib",
-            ", or leave them out with --no-figures",
-        )
+        without = ", or leave them out with --no-figures"
+        need("matplotlib", "experiments", "figures need matplotlib", without)
     part = results.folder / f".{REPORT}.{os.getpid()}.part"
     try:
         shutil.rmtree(part, ignore_errors=True)
@@ -70,23 +62,20 @@ def write_report(
 def sections(results: Results) -> Iterator[Section]:
     """All tables whose data are there; the best trades first, the manifest last."""
     places, collections, compared = results.places, results.collections, comparing(results)
+
+    def tables_of(
+        make: Callable[..., Iterator[Table]], items: Iterable[Any], *more: Any
+    ) -> Iterator[Table]:
+        for item in items:
+            yield from make(results, item, *more)
+
     tables: dict[str, Iterable[Table | None]] = {
         "The best trades": (best_trades(results, place) for place in places),
-        "What attackers get": (
-            table for collection in collections for table in risk_tables(results, collection)
-        ),
-        "What is still found": (
-            table
-            for collection in collections
-            for table in utility_tables(results, collection, compared)
-        ),
-        "QuIPU scores": (table for place in places for table in quipu_tables(results, place)),
-        "Significance": (
-            table for place in places for table in significance_tables(results, place, compared)
-        ),
-        "How alike the texts are": (
-            table for collection in collections for table in similarity_tables(results, collection)
-        ),
+        "What attackers get": tables_of(risk_tables, collections),
+        "What is still found": tables_of(utility_tables, collections, compared),
+        "QuIPU scores": tables_of(quipu_tables, places),
+        "Significance": tables_of(significance_tables, places, compared),
+        "How alike the texts are": tables_of(similarity_tables, collections),
         "Deniability": word_tables(results),
         "Downstream tasks": task_tables(results),
         "Manifest": manifest_tables(results.manifest),

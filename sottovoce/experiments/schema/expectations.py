@@ -15,16 +15,7 @@ from typing import Any, TypeAlias
 
 from sottovoce.errors import UsageError, closest
 from sottovoce.evaluation.downstream.tasks import MEASURES as RANKING
-from sottovoce.experiments.grid import (
-    Baseline,
-    Deny,
-    Leak,
-    Learn,
-    Neighbours,
-    Search,
-    Source,
-    plan,
-)
+from sottovoce.experiments.grid import Baseline, Deny, Leak, Learn, Neighbours, Search, Source, plan
 from sottovoce.experiments.measures import (
     ANGLE,
     DENIABILITY,
@@ -35,15 +26,10 @@ from sottovoce.experiments.measures import (
     RELATIVES,
     STRONGEST,
     Measure,
-    NeighbourDistance,
-    RelativesOf,
+    neighbour_label,
+    relatives_label,
 )
-from sottovoce.experiments.naming import (
-    collection_name,
-    encoder_name,
-    task_name,
-    without_path,
-)
+from sottovoce.experiments.naming import collection_name, encoder_name, task_name, without_path
 from sottovoce.experiments.schema.experiment import (
     ExpectationTables,
     Expected,
@@ -166,11 +152,18 @@ def _fits(value: Any, kind: str) -> bool:
 # Whether a plan measures what is expected
 
 
-def unmeasured(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """Each expectation that selects nothing of the plan, by its name, and why."""
+def unmeasured(experiment: Experiment, partial: bool = False) -> Iterator[tuple[str, str]]:
+    """Each expectation that selects nothing of the plan, by its name, and why.
+
+    partial
+        A collection was left out, as it was wrong: that a table has no cell is then no fault of
+        what is expected of it.
+    """
     planned: dict[str, list[Rows]] = {table: [] for table in COLUMNS}
     for table, rows in _planned(experiment):
         planned[table].append(rows)
+    if partial:
+        planned = {table: rows or [{}] for table, rows in planned.items()}
     for figure in experiment.expected:
         if problem := _problem(planned[figure.table], _selected(figure)):
             yield figure.name, problem
@@ -224,10 +217,10 @@ def _planned(experiment: Experiment) -> Iterator[tuple[str, Rows]]:
             case Deny():
                 yield "words", _of_mechanism(job) | {"measure": {*DENIABILITY}}
             case Neighbours():
-                ranks = {NeighbourDistance(rank).label for rank in RANKS}
+                ranks = {neighbour_label(rank) for rank in RANKS}
                 yield "words", {"mechanism": {""}, "measure": {*ranks}}
                 for word in job.plotted:
-                    relatives = {RelativesOf(kind, word).label for kind in RELATIVES}
+                    relatives = {relatives_label(kind, word) for kind in RELATIVES}
                     yield "words", {"mechanism": {*relatives}, "measure": {DISTANCE, ANGLE}}
             case Learn():
                 rows = {"task": {task_name(job.task)}, "measure": {"accuracy", *RANKING}}

@@ -10,10 +10,10 @@ import re
 from dataclasses import asdict, dataclass, field, make_dataclass
 from typing import Annotated, Any, ClassVar, TypeAlias, get_args
 
-from annotated_types import Ge, MinLen
+from annotated_types import Ge, Le, MinLen
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Strict
 
-from sottovoce.choices import POOLINGS, RELEASES, Pooling, Release, UnknownPolicy
+from sottovoce.choices import POOLINGS, RELEASES, Order, Pooling, Release, UnknownPolicy
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.evaluation.downstream.models import MODELS
 from sottovoce.evaluation.search_quality import effectiveness
@@ -34,6 +34,7 @@ from sottovoce.mechanisms import Mechanism, parse
 from sottovoce.mechanisms.build import RESOURCE_KINDS, resource_kind
 from sottovoce.privacy.attacks.run import ATTACKS, Attack
 from sottovoce.privacy.text_similarity import MEASURES
+from sottovoce.text.pipeline import MOST_PADDING
 from sottovoce.text.protection import protected_tags
 
 FROM_COLLECTION = ("engine",)
@@ -206,6 +207,8 @@ class TextsTable:
 
     unknown: Annotated[UnknownPolicy, one_of(get_args(UnknownPolicy))] | None = None
     protect: Annotated[Text, AfterValidator(_protection)] | None = None
+    order: Annotated[Order, one_of(get_args(Order))] | None = None
+    pad_to: Annotated[int, Strict(), Ge(0), Le(MOST_PADDING)] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,10 +309,18 @@ class Texts:
     unknown: UnknownPolicy = "uniform"
     protect: str | None = None
     """None: what the mechanism's paper protects."""
+    order: Order = "kept"
+    """``shuffled``: the words of each variant in random order, without punctuation."""
+    pad_to: int = 0
 
     @classmethod
     def of(
-        cls, unknown: UnknownPolicy = "uniform", protect: str | None = None, **settings: Any
+        cls,
+        unknown: UnknownPolicy = "uniform",
+        protect: str | None = None,
+        order: Order = "kept",
+        pad_to: int = 0,
+        **settings: Any,
     ) -> Texts:
         """Settings that are None, or their default, say nothing."""
         defaults = chosen_settings()
@@ -318,7 +329,7 @@ class Texts:
             for name, value in sorted(settings.items())
             if value is not None and value != defaults[name]
         )
-        return cls(tuple(resources), unknown, protect)
+        return cls(tuple(resources), unknown, protect, order, pad_to)
 
     def settings(self, kind: str) -> dict[str, Any]:
         """All settings of a kind of resource."""
@@ -331,7 +342,8 @@ class Texts:
     def to_dict(self) -> dict[str, Any]:
         """For the manifest: all settings, also the defaults."""
         resources = chosen_settings() | dict(self.resources)
-        return {**resources, "unknown": self.unknown, "protect": self.protect}
+        cut = {name: getattr(self, name) for name in ("unknown", "protect", "order", "pad_to")}
+        return {**resources, **cut}
 
 
 @dataclass(frozen=True)
@@ -350,7 +362,6 @@ class System:
 
     @property
     def kind(self) -> type[Mechanism]:
-        """The class of the mechanism."""
         return parse(self.spec)[0]
 
 

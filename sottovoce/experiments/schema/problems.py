@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
+from functools import reduce
 from typing import Any, TypeAlias, TypeVar, get_args, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
@@ -50,7 +51,6 @@ class Document:
         self._problems[f"{name}: {what}" if name else str(what)] = None
 
     def check(self) -> None:
-        """Raise if there is any problem."""
         if self._problems:
             raise ExperimentError(list(self._problems))
 
@@ -69,10 +69,7 @@ class Document:
 
     def says(self, *place: str | int) -> bool:
         """Whether the file has something at a place, be it right or wrong."""
-        holder: Any = self.content
-        for part in place[:-1]:
-            holder = _inside(holder, part)
-        return self.left_out(*place) or _inside(holder, place[-1]) is not None
+        return self.left_out(*place) or reduce(_inside, place, self.content) is not None
 
     def left_out(self, *place: str | int) -> bool:
         """Whether what the file has at a place was wrong."""
@@ -117,9 +114,7 @@ class Document:
     def _leave_out(self, place: Place) -> None:
         self._left_out.add(self.name(place))
         *path, last = place
-        holder: Any = self.content
-        for part in path:
-            holder = _inside(holder, part)
+        holder: Any = reduce(_inside, path, self.content)
         if isinstance(holder, list) and isinstance(last, int):
             numbers = self._numbers.setdefault(id(holder), list(range(len(holder))))
             del holder[last], numbers[last]

@@ -49,11 +49,9 @@ class _Block:
         return self._document.name((*self._place, key))
 
     def says(self, key: str) -> bool:
-        """Whether the file has this key here."""
         return not self._is_spec and self._document.says(*self._place, key)
 
     def problem(self, key: str, what: object) -> None:
-        """Note what is wrong with a key."""
         self._document.problem(self.name(key), what)
 
 
@@ -69,15 +67,11 @@ class SystemReader:
     def systems(self) -> tuple[System, ...]:
         """The mechanisms of [grid], and each [[mechanism]]."""
         blocks = [
-            *(
-                _Block(self.document, MechanismTable(spec=spec), ("grid", "mechanisms", number))
-                for number, spec in enumerate(self.tables.grid.mechanisms)
-            ),
-            *(
-                _Block(self.document, table, ("mechanism", number))
-                for number, table in enumerate(self.tables.mechanism)
-            ),
+            _Block(self.document, MechanismTable(spec=spec), ("grid", "mechanisms", number))
+            for number, spec in enumerate(self.tables.grid.mechanisms)
         ]
+        for number, table in enumerate(self.tables.mechanism):
+            blocks.append(_Block(self.document, table, ("mechanism", number)))
         systems: list[System] = []
         for block in blocks:
             if (parsed := _parsed(block, block.table.spec)) is not None:
@@ -251,6 +245,8 @@ def _texts(table: TextsTable, default: Texts) -> Texts:
     return Texts.of(
         unknown=table.unknown or default.unknown,
         protect=table.protect or default.protect,
+        order=table.order or default.order,
+        pad_to=default.pad_to if table.pad_to is None else table.pad_to,
         **dict(default.resources) | _settings_said(table),
     )
 

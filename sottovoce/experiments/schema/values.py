@@ -124,7 +124,11 @@ class Folder:
         if value.startswith(FROM_FILE) and value != FROM_FILE:
             return FROM_FILE + self.file(value.removeprefix(FROM_FILE))
         path = self.absolute(value)
-        return path if DATA in value or os.path.exists(path) else value
+        if os.path.exists(path):
+            return path
+        if DATA in value:
+            raise UsageError(f"there is no '{value}': use demo, or check the path")
+        return value
 
     def task(self, name: str) -> str:
         """The path of a task, which is read: a task is small."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from sottovoce.choices import Release
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import Mechanism, WordMechanism
-from sottovoce.mechanisms.boxes import BoxMechanism
 from sottovoce.mechanisms.noise import NoiseMechanism
+from sottovoce.mechanisms.sampling import BoxMechanism
 from sottovoce.privacy.attacks.evidence import Evidence
 from sottovoce.privacy.attacks.exact_laws import Boxes, ExactLaw
 from sottovoce.privacy.attacks.one_point import OnePoint

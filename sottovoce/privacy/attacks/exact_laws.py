@@ -22,8 +22,8 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from sottovoce.mechanisms.base import WordMechanism
-from sottovoce.mechanisms.boxes import BoxMechanism
 from sottovoce.mechanisms.exponential import ExponentialMechanism
+from sottovoce.mechanisms.sampling import BoxMechanism
 from sottovoce.privacy.attacks.evidence import Evidence, all_seen, seen_counts
 from sottovoce.privacy.attacks.pair_sums import log_sums, squared_distances
 from sottovoce.threads import parallel_map, threads

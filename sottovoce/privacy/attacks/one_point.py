@@ -10,7 +10,8 @@ its own, the last coordinate of x. So each word is a half-space of x,
 and ``half_spaces.py`` finds the mean of x. Only rivals near the threshold matter, but which they
 are is known only once z is known roughly: a first round takes the rivals of a first guess, the
 second one those of the first's result. A word v is then as likely as noise from v to where z is
-believed to be: -(z - v)' S^-1 (z - v) / 2, with S the covariance of the noise.
+believed to be: -(z - v)' S^-1 (z - v) / 2, with S the covariance of the noise (made rounder where
+it is no sphere, see ``_with_error``).
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from sottovoce.types import Float32Array, Float64Array, IntArray, Progress, coun
 
 ROUNDS = ((600, 2), (1000, 3))
 """Rivals and sweeps of each round. With 300 rivals the point is found visibly less well."""
+SPARE_RIVALS = 64
+"""Rivals scored again beyond those needed."""
 PLACES_AT_A_TIME = 32
 """Places whose rivals are looked up in one matrix product."""
 ROWS_AT_A_TIME = 4096
@@ -105,7 +108,7 @@ class OnePoint(Evidence):
         ridge = RIDGE * np.trace(spread_of_all) / space.dimension * np.eye(space.dimension)
         first_guess = np.linalg.solve(root, np.linalg.inv(spread_of_all + ridge))
         # v' S^-1 v / 2 of every word.
-        precision = np.asarray(np.linalg.inv(noise), dtype=np.float64)
+        precision = np.asarray(np.linalg.inv(_with_error(noise, spread)), dtype=np.float64)
         half_norms = np.empty(space.size, dtype=np.float32)
         for start in range(0, space.size, ROWS_AT_A_TIME):
             block = space.vectors[start : start + ROWS_AT_A_TIME].astype(np.float64)
@@ -146,10 +149,10 @@ class OnePoint(Evidence):
         for start in range(0, len(shown), PLACES_AT_A_TIME):
             block = shown[start : start + PLACES_AT_A_TIME]
             points = self.points([places[place] for place in block])
-            pulls = _padded((points @ self.precision).astype(np.float32))
+            pulls = np.stack([self.precision @ point for point in points]).astype(np.float32)
             likelihood = pulls @ space.vectors.T
             likelihood -= self.half_norms
-            rows[block] = likelihood[: len(block)]
+            rows[block] = likelihood
             count(len(block))
         return rows
 
@@ -173,17 +176,17 @@ class OnePoint(Evidence):
         factors: Sequence[Factors | None] = [None] * len(shown)
         for rivals, sweeps in ROUNDS:
             # The scores of all words, in one product for all places.
-            scores = _padded(x) @ self.slopes.T
+            scores = x @ self.slopes.T
             scores -= self.levels
             settled = parallel_map(
                 lambda round_of_place: self._settled(*round_of_place),
                 [
-                    (words, row, rivals, sweeps, before)
-                    for words, row, before in zip(shown, scores, factors, strict=False)
+                    (words, point, row, rivals, sweeps, before)
+                    for words, point, row, before in zip(shown, x, scores, factors, strict=True)
                 ],
             )
             x, factors = np.stack([place.x for place in settled]), settled
-        return np.asarray(self.mean + x @ self.root.T)
+        return np.stack([self.mean + self.root @ row for row in x])
 
     def _guess(self, words: IntArray) -> Float32Array:
         """A first x: the whitened centroid, made as long as such points are."""
@@ -198,21 +201,22 @@ class OnePoint(Evidence):
     def _settled(
         self,
         words: IntArray,
+        x: Float32Array,
         scores: Float32Array,
         rivals: int,
         sweeps: int,
         before: Factors | None,
     ) -> Factors:
-        """One round at one place: the rivals by ``scores``, then ``sweeps`` of matching."""
-        lowest = float(scores[words].min()) if len(words) else float(scores.max())
-        both = np.concatenate([words, self._rivals(words, scores, rivals)])
+        """One round at one place: the rivals of x, then ``sweeps`` of matching."""
+        both = np.concatenate([words, self._rivals(words, x, scores, rivals)])
         normals = np.empty((len(both), self.slopes.shape[1] + 1), dtype=np.float32)
         np.take(self.slopes, both, axis=0, out=normals[:, :-1], mode="clip")
         widths = np.full(len(both), FLOOR, dtype=np.float32)
         shifts = np.zeros(len(both), dtype=np.float32)
         if before is None:
             squares = np.einsum("ij,ij->i", normals[:, :-1], normals[:, :-1])
-            middle, reach = lowest, float(np.sqrt(squares.mean()))
+            lowest = self._scores(words if len(words) else both, x).min()
+            middle, reach = float(lowest), float(np.sqrt(squares.mean()))
         else:
             # The factors of words that were there before are carried over.
             middle, reach = before.middle, before.reach
@@ -229,28 +233,38 @@ class OnePoint(Evidence):
         cut = cut_off(normals, limits, widths, shifts, sweeps)
         return Factors(cut.mean[:-1], both[cut.rows], cut.widths, cut.shifts, middle, reach)
 
-    def _rivals(self, words: IntArray, scores: Float32Array, count: int) -> IntArray:
+    def _scores(self, words: IntArray, x: Float32Array) -> Float32Array:
+        """The scores of a few words, each rounded alike whatever the others are."""
+        return np.asarray(np.einsum("ij,j->i", self.slopes[words], x) - self.levels[words])
+
+    def _rivals(
+        self, words: IntArray, x: Float32Array, scores: Float32Array, count: int
+    ) -> IntArray:
         """The words of highest scores that are not shown, and so must lie below the threshold.
 
         A mechanism that chooses among the k nearest words may show fewer than k: then the best
-        rivals are taken for the rest of the k, and are no rivals.
+        rivals are taken for the rest of the k, and are no rivals. The given ``scores`` round by
+        what else is in their block, so they only say which words to score again.
         """
         scores[words] = -np.inf
         unseen = max(0, self.mechanism.candidates - len(words))
-        count = min(count + unseen, len(scores) - len(words))
+        most = len(scores) - len(words)
+        count, listed = min(count + unseen, most), min(count + unseen + SPARE_RIVALS, most)
         if not count:
             return words[:0]
-        best = np.argpartition(scores, len(scores) - count)[len(scores) - count :]
-        if unseen:
-            best = best[np.argsort(-scores[best], kind="stable")][unseen:]
-        return best
+        best = np.sort(np.argpartition(scores, len(scores) - listed)[len(scores) - listed :])
+        order = np.argsort(-self._scores(best, x), kind="stable")
+        return best[order[unseen:count]]
 
 
-def _padded(rows: Float32Array) -> Float32Array:
-    """Rows of a fixed number: a product then rounds alike however many places there are."""
-    out = np.zeros((PLACES_AT_A_TIME, rows.shape[1]), dtype=np.float32)
-    out[: len(rows)] = rows
-    return out
+def _with_error(noise: Float64Array, spread: Float64Array) -> Float64Array:
+    """The covariance of the noise, rounder, as far as z is not known exactly; spheres stay.
+
+    Where z is believed to be is off in every direction, by about as much as z varies. Noise that
+    hardly moves in some direction would turn that error into certainty about wrong words.
+    """
+    error = np.trace(noise + spread) / len(noise) * np.eye(len(noise))
+    return np.asarray((noise + error) * (np.trace(noise) / np.trace(noise + error)))
 
 
 def _released_rows(space: WordSpace) -> Float32Array:

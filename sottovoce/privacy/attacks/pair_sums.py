@@ -15,6 +15,8 @@ from sottovoce.threads import parallel_map, threads
 from sottovoce.types import Float32Array, Float64Array, FloatArray, IntArray, Progress, count_up
 
 WORDS_AT_A_TIME = 512
+TOO_CLOSE = np.float32(1e-4)
+"""Below this share of |w|^2, a squared distance is computed again from the difference."""
 MOST = np.float32(80.0)
 """Scores are cut here: beyond, exp leaves the range of float32."""
 
@@ -34,7 +36,10 @@ def squared_distances(folded: Float32Array, words: IntArray, outputs: IntArray) 
     left[:, -1] = -2.0
     squared = left @ _rows(folded, outputs).T
     squared += squares[:, None]
-    np.maximum(squared, 0.0, out=squared)
+    # Where two words nearly coincide digits are lost: once more, from the difference.
+    row, column = np.nonzero(squared <= TOO_CLOSE * squares[:, None])
+    apart = folded[words[row], :-1] - folded[outputs[column], :-1]
+    squared[row, column] = np.einsum("ij,ij->i", apart, apart)
     row, column = same_words(words, outputs)
     squared[row, column] = 0.0
     return squared

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from sottovoce.mechanisms.base import WordMechanism
-from sottovoce.mechanisms.boxes import BoxMechanism
+from sottovoce.mechanisms.sampling import BoxMechanism
 from sottovoce.privacy.auditing.findings import (
     TOLERANCE,
     Claim,
@@ -65,7 +65,6 @@ class Losses:
 
     @classmethod
     def joined(cls, parts: list[Losses], complete: bool) -> Losses:
-        """All pairs of several parts."""
         columns = {
             array.name: np.concatenate([getattr(part, array.name) for part in parts])
             for array in fields(cls)

@@ -5,8 +5,8 @@ An audit takes what is said of a mechanism and tries to refute it:
 * A :class:`Claim` is a guarantee that somebody gives for a mechanism: we ourselves (``stated``) or
   its paper or code (``published``). It says by how much two inputs may be told apart.
 * A :class:`Subject` is a mechanism with its claims, and how thoroughly it is looked at.
-* A :data:`Check` looks at a subject for one kind of failure, and reports findings. ``auditor.py``
-  chooses the checks of a mechanism; the other files of this room hold them.
+* A :data:`Check` looks at a subject for one kind of failure, and reports findings.
+  ``__init__.py`` chooses the checks of a mechanism; the other files of this room hold them.
 * A :class:`Finding` is the outcome of one check: a sentence, figures, and a :data:`Verdict`. One
   that refutes a claim carries a :class:`Witness`, two inputs and an output that anybody can check.
 * An :class:`Audit` is all of them, with a verdict for each claim and for the whole.
@@ -135,7 +135,6 @@ class Witness:
 
     @property
     def sentence(self) -> str:
-        """The witness in words."""
         if self.probabilities is None:
             comparison = "has log-densities that differ by"
         else:
@@ -245,7 +244,6 @@ class ClaimVerdict:
     verdict: Verdict
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
         return {**vars(self), "guarantee": self.guarantee.to_dict()}
 
 
@@ -264,7 +262,6 @@ class Audit:
 
     @property
     def claims(self) -> tuple[ClaimVerdict, ...]:
-        """What became of each claim."""
         return tuple(
             ClaimVerdict(label, guarantee, self._verdict(label, guarantee))
             for label, guarantee in self.guarantees.items()
@@ -297,7 +294,6 @@ class Audit:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
         return {
             "mechanism": self.mechanism,
             "space": self.space,

@@ -24,6 +24,7 @@ from sottovoce.privacy.auditing.findings import (
     Points,
     Step,
     Subject,
+    Verdict,
     Witness,
     claims,
     structural,
@@ -88,32 +89,19 @@ def density_ratios(subject: Subject[NoiseMechanism], _: Step) -> list[Finding]:
             length = float(np.linalg.norm(where[worst] - one[worst]))
             output = f"a noisy point at distance {length:.3g} from the first"
             witness = Witness(first, second, output, None, float(best[worst]), float(bounds[worst]))
-        findings.append(
-            Finding(
-                "density",
-                claim.label,
-                "REFUTED" if witness else "NOT REFUTED",
-                sentence,
-                witness,
-                figures,
-                Points(far, best, bounds),
-            )
-        )
+        verdict: Verdict = "REFUTED" if witness else "NOT REFUTED"
+        compared = Points(far, best, bounds)
+        finding = Finding("density", claim.label, verdict, sentence, witness, figures, compared)
+        findings.append(finding)
     return findings
 
 
 def _points(
-    mechanism: NoiseMechanism,
-    words: IntArray,
-    one: Float64Array,
-    two: Float64Array,
-    rng: Generator,
+    mechanism: NoiseMechanism, words: IntArray, one: Float64Array, two: Float64Array, rng: Generator
 ) -> list[Float64Array]:
     """Where to look: draws; beyond w, seen from w'; near either, along the axes of the space."""
-    points = [
-        mechanism.perturb(words, Draws([(rng, len(words))])).astype(np.float64)
-        for _ in range(POINTS)
-    ]
+    drawn = (mechanism.perturb(words, Draws([(rng, len(words))])) for _ in range(POINTS))
+    points = [noisy.astype(np.float64) for noisy in drawn]
     apart = two - one
     length = np.linalg.norm(apart, axis=1, keepdims=True)
     points += [one - step * apart for step in STEPS]

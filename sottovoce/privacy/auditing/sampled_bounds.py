@@ -59,9 +59,8 @@ def on_line(mechanism: Kind, nats: float = 1.0) -> Kind:
 
 def on_plane(mechanism: Kind) -> Kind:
     """The mechanism on six words of the plane; noise that follows a shape follows the stretch."""
-    space = WordSpace.from_arrays(
-        list(PLANE_WORDS), np.array(PLANE) / mechanism.epsilon, name="plane"
-    )
+    places = np.array(PLANE) / mechanism.epsilon
+    space = WordSpace.from_arrays(list(PLANE_WORDS), places, name="plane")
     space.covariance = STRETCH
     shaped = {"lambda_": 1.0} if "lambda_" in {field.name for field in fields(mechanism)} else {}
     return replace(mechanism, space=space, **shaped)

@@ -1,7 +1,6 @@
 """The membership audit: finding out who was in the training data of a text model."""
 
 from sottovoce.privacy.membership_audit.outcomes import MembershipReport, Outcome
-from sottovoce.privacy.membership_audit.shadow_models import membership
-from sottovoce.privacy.membership_audit.users import UserLog, read_user_log
+from sottovoce.privacy.membership_audit.shadow_models import UserLog, membership, read_user_log
 
 __all__ = ["MembershipReport", "Outcome", "UserLog", "membership", "read_user_log"]

@@ -39,7 +39,6 @@ class _Level:
     """The n-grams of one length. Contexts and n-grams are packed into numbers, and sorted."""
 
     contexts: IntArray
-    ends: IntArray
     totals: IntArray
     types: IntArray
     grams: IntArray
@@ -81,7 +80,6 @@ class NGramModel:
             self._levels.append(self._count(local, length))
 
     def knows(self, words: IntArray) -> BoolArray:
-        """Whether each word occurred in what the model learnt from."""
         return np.isin(words, self.words)
 
     def probabilities(self, asked: IntArray) -> Float64Array:
@@ -110,24 +108,15 @@ class NGramModel:
     def _count(self, local: IntArray, length: int) -> _Level:
         _, packed = self._packed(local, length)
         grams, first, counts = np.unique(packed, return_index=True, return_counts=True)
-        contexts, starts, groups = np.unique(
-            grams // self._base, return_index=True, return_inverse=True
-        )
+        before = grams // self._base
+        contexts, starts, groups = np.unique(before, return_index=True, return_inverse=True)
         types = np.diff(starts, append=len(grams))
         totals = np.add.reduceat(counts, starts)
         lower = self._probabilities(local[first], length - 1)
         higher = (counts + types[groups] * lower) / (totals + types)[groups]
         ends = starts + types
-        return _Level(
-            contexts,
-            ends,
-            totals,
-            types,
-            grams,
-            counts,
-            higher=_Grouped(groups, higher, ends),
-            lower=_Grouped(groups, lower, ends),
-        )
+        above, below = _Grouped(groups, higher, ends), _Grouped(groups, lower, ends)
+        return _Level(contexts, totals, types, grams, counts, higher=above, lower=below)
 
     def _probabilities(self, local: IntArray, length: int) -> Float64Array:
         chances = np.full(len(local), 1 / (len(self.words) + 1))

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sottovoce.errors import UsageError
-from sottovoce.privacy.membership_audit.users import Sides
 from sottovoce.statistics import auc_interval, clopper_pearson
-from sottovoce.types import Float64Array
+from sottovoce.types import Float64Array, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,6 +40,14 @@ class Setting:
     mechanism: str | None
     epsilon: float | None
     shadows: Shadows
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The users whose releases train a model, and as many whose releases do not."""
+
+    members: IntArray
+    others: IntArray
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,6 @@ class Outcome:
     """Share of right answers, and of members found, at the auditor's own threshold."""
 
     def to_dict(self) -> dict[str, Any]:
-        """For programs."""
         fields = asdict(self)
         return {**fields.pop("setting"), **fields}
 
@@ -118,7 +124,6 @@ class MembershipReport:
         return tuple(remarks)
 
     def to_dict(self) -> dict[str, Any]:
-        """For programs."""
         fields = vars(self).copy()
         outcomes = [outcome.to_dict() for outcome in fields.pop("outcomes")]
         return {**fields, "outcomes": outcomes, "remarks": list(self.remarks)}

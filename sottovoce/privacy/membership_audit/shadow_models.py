@@ -11,13 +11,17 @@ What an auditor sees of a user is how well a text model predicts the user's own 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from sottovoce.choices import Release
 from sottovoce.errors import UsageError, need
+from sottovoce.files import CsvTable, json_lines, numbered_lines, read_text
 from sottovoce.mechanisms.base import Mechanism
 from sottovoce.obfuscation import Obfuscator
 from sottovoce.privacy.membership_audit.ngrams import BOUNDARY, NGramModel, windows
@@ -25,9 +29,9 @@ from sottovoce.privacy.membership_audit.outcomes import (
     MembershipReport,
     Scores,
     Setting,
+    Sides,
     summarize,
 )
-from sottovoce.privacy.membership_audit.users import Sides, UserLog, choose_users, draw_sides
 from sottovoce.randomness import as_generator, as_seed
 from sottovoce.text import tokenize
 from sottovoce.text.comparing import comparable
@@ -38,6 +42,119 @@ RANK_BINS = 17
 
 LOG_BINS = 20
 """Probabilities from 1/e to 1, from 1/e² to 1/e, ..., the last one open."""
+
+USER_COLUMNS = ("user", "anonid")
+HOW = (
+    "give a CSV or TSV file whose first line names the columns user and query, or JSON lines with "
+    '"user" and "query"'
+)
+SMALLEST = (
+    "the smallest audit has --members 2 and 8 users with --min-queries queries each: lower both, "
+    "or give a larger log"
+)
+
+
+# Users and their queries.
+
+
+@dataclass(frozen=True, repr=False)
+class UserLog:
+    """The queries of each user, in the order of the file. Users are numbered, not named."""
+
+    queries: tuple[tuple[str, ...], ...]
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def __repr__(self) -> str:
+        return f"UserLog({len(self)} users, {sum(map(len, self.queries))} queries)"
+
+
+def read_user_log(file: Path | str) -> UserLog:
+    """The log in a file (``-`` is standard input): CSV, TSV or JSON lines, or one of them gzipped.
+
+    Rows without a query are left out.
+    """
+    content = read_text(file)
+    start = content.lstrip()[:1]
+    if not start:
+        raise UsageError(f"the log is empty: {HOW}")
+    by_user: dict[str, list[str]] = {}
+    for user, query in _from_json(content) if start == "{" else _from_table(content):
+        if query.strip():
+            by_user.setdefault(user, []).append(query)
+    if not by_user:
+        raise UsageError(f"the log holds no query: {HOW}")
+    return UserLog(tuple(map(tuple, by_user.values())))
+
+
+def _from_json(content: str) -> Iterator[tuple[str, str]]:
+    for number, row in json_lines(numbered_lines(content), "the log", how=HOW):
+        user, query = (row.get("user"), row.get("query")) if isinstance(row, dict) else (None, None)
+        if isinstance(user, bool) or not isinstance(user, str | int) or not isinstance(query, str):
+            raise UsageError(
+                f'line {number} of the log lacks "user" (a string or a whole number) or "query" '
+                f"(a string): {HOW}"
+            )
+        yield str(user), query
+
+
+def _from_table(content: str) -> Iterator[tuple[str, str]]:
+    tabs, quoting = "\t" in content.split("\n", 1)[0], "put queries with commas in quotes"
+    table = CsvTable(content, "the log", how=HOW, quoting=quoting, tabs=tabs, fold_header=True)
+    user = next((name for name in USER_COLUMNS if name in table.header), USER_COLUMNS[0])
+    table.require(user)
+    table.require("query")
+    for _, row in table:
+        yield row[user].strip(), row["query"]
+
+
+def draw_sides(users: int, members: int, shadows: int, rng: Generator) -> list[Sides]:
+    """Split users at random: the sides of the target model, then those of each shadow model.
+
+    Shadows are drawn from all users who are not the target's; two of them may share users where
+    there are not enough for all.
+    """
+    target, rest = np.split(rng.permutation(users), [2 * members])
+    drawn = [target, *(rng.permutation(rest)[: 2 * members] for _ in range(shadows))]
+    return [Sides(side[:members], side[members:]) for side in drawn]
+
+
+def choose_users(log: UserLog, members: int, fewest: int, most: int) -> UserLog:
+    """Users with ``fewest`` to ``most`` queries: fewer cannot be recognized, more are likely bots.
+
+    Refuses a log in which there are not enough of them.
+    """
+    if members < 2:
+        raise UsageError("at least 2 members are needed (--members)")
+    if not 1 <= fewest <= most:
+        raise UsageError(
+            "a user has at least 1 query, and --min-queries is no more than --max-queries"
+        )
+    users = tuple(queries for queries in log.queries if fewest <= len(queries) <= most)
+    needed = 4 * members
+    if len(users) < needed:
+        raise UsageError(
+            f"{len(users)} of the {len(log)} users in the log have {fewest} to {most} queries, "
+            f"and {members} members need {needed} users (members and non-members, of the target "
+            f"and of the shadow models): {_advice(log, len(users), needed, most)}"
+        )
+    return UserLog(users)
+
+
+def _advice(log: UserLog, users: int, needed: int, most: int) -> str:
+    """Which options would make the log large enough."""
+    options = [f"--members {users // 4}"] if users >= 8 else []
+    counts = sorted((len(queries) for queries in log.queries if len(queries) <= most), reverse=True)
+    if len(counts) >= needed:
+        options.append(f"--min-queries {counts[needed - 1]}")
+    elif not options and len(counts) >= 8:
+        members = len(counts) // 4
+        options.append(f"--members {members} --min-queries {counts[4 * members - 1]}")
+    return "set " + " or ".join(options) if options else SMALLEST
+
+
+# The audit.
 
 
 def membership(
@@ -62,7 +179,7 @@ def membership(
     if shadows < 1 or repeats < 1:
         raise UsageError("at least one shadow model and one repeat are needed")
     users = choose_users(log, members, min_queries, max_queries)
-    _sklearn()
+    need("sklearn", "lab", "the membership audit needs scikit-learn")
     seeds = [None] * repeats if rng is None else as_seed(rng).spawn(repeats)
     models = count_up(progress, repeats * (1 + len(mechanisms)) * (1 + shadows))
     by_setting: dict[Setting, list[Scores]] = {}
@@ -95,13 +212,13 @@ class _Repeat:
     def audits(self, obfuscators: Sequence[Obfuscator]) -> Iterator[tuple[Setting, Scores]]:
         clean = ([self._originals[int(u)] for u in sides.members] for sides in self._sides)
         target, *shadows = self._asked(clean)
-        naive = _Auditor(shadows)
+        naive = _auditor(shadows)
         yield Setting(None, None, "clean"), self._scores(naive, target)
         for obfuscator in obfuscators:
             target, *shadows = self._asked(self._released(obfuscator))
             name = obfuscator.mechanism.spec
             epsilon = getattr(obfuscator.mechanism, "epsilon", None)
-            aware = _Auditor(shadows)
+            aware = _auditor(shadows)
             yield Setting(name, epsilon, "obfuscated"), self._scores(aware, target)
             yield Setting(name, epsilon, "clean"), self._scores(naive, target)
 
@@ -124,32 +241,21 @@ class _Repeat:
             self._models(1)
         return answers
 
-    def _scores(self, auditor: _Auditor, target: Float64Array) -> Scores:
-        scores, sides = auditor.scores(target), self._sides[0]
+    def _scores(self, auditor: Any, target: Float64Array) -> Scores:
+        sides = self._sides[0]
+        scores = np.asarray(auditor.decision_function(target), dtype=np.float64)
         return Scores(sides, scores[: len(sides.members)], scores[len(sides.members) :])
 
 
-class _Auditor:
+def _auditor(shadows: Sequence[Float64Array]) -> Any:
     """A linear classifier of users, trained on shadow models; scores above 0 say member."""
-
-    def __init__(self, shadows: Sequence[Float64Array]) -> None:
-        linear_model, pipeline, preprocessing = _sklearn()
-        half = len(shadows[0]) // 2
-        label = np.tile(np.repeat([1, 0], half), len(shadows))
-        self._classifier = pipeline.make_pipeline(
-            preprocessing.StandardScaler(),
-            linear_model.LogisticRegression(max_iter=1000),
-        ).fit(np.concatenate(shadows), label)
-
-    def scores(self, users: Float64Array) -> Float64Array:
-        return np.asarray(self._classifier.decision_function(users), dtype=np.float64)
-
-
-def _sklearn() -> tuple[Any, Any, Any]:
-    need("sklearn", "lab", "the membership audit needs scikit-learn")
     from sklearn import linear_model, pipeline, preprocessing
 
-    return linear_model, pipeline, preprocessing
+    half = len(shadows[0]) // 2
+    label = np.tile(np.repeat([1, 0], half), len(shadows))
+    return pipeline.make_pipeline(
+        preprocessing.StandardScaler(), linear_model.LogisticRegression(max_iter=1000)
+    ).fit(np.concatenate(shadows), label)
 
 
 class Numbering:

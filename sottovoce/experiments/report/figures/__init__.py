@@ -10,10 +10,10 @@ from sottovoce.experiments.report.figures.curves import Legend, ReportFigure
 from sottovoce.experiments.report.figures.lines import (
     recovery_figures,
     similarity_figures,
+    task_figures,
     utility_figures,
 )
 from sottovoce.experiments.report.figures.planes import plane_figures, radar_figures
-from sottovoce.experiments.report.figures.tasks import task_figures
 from sottovoce.experiments.report.figures.words import (
     deniability_figures,
     neighbour_figures,

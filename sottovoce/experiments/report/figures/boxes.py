@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from sottovoce.experiments.report.figures.curves import (
     spread,
     utility_measures,
 )
-from sottovoce.experiments.results import Place, Results, Setting
+from sottovoce.experiments.results import Place, Results
 from sottovoce.plotting import heat_map
 from sottovoce.types import Float64Array
 
@@ -52,9 +52,9 @@ def _figures(
     sets: dict[tuple[str, ...], dict[tuple[Box, float | None], float]] = {}
     for setting, value in means(results, measure, place).items():
         if (box := boxes.get(setting.mechanism)) is not None:
-            key = _way(setting, box)
-            sets.setdefault(key, {})[box, setting.epsilon] = value
-    telling = _differing(sets)
+            way = (setting.release, f"n={setting.n}", *(f"{key}={rest}" for key, rest in box.rest))
+            sets.setdefault(way, {})[box, setting.epsilon] = value
+    telling = [at for at, parts in enumerate(zip(*sets, strict=True)) if len(set(parts)) > 1]
     for way, values in sets.items():
         if len({(box.k, box.n) for box, _ in values}) > 1:
             yield _figure(results, measure, place, [way[at] for at in telling], values)
@@ -78,14 +78,10 @@ def _figure(
             if not np.isnan(cells).all():
                 shown[epsilon, distance] = cells
     width = max(2.4, 0.46 * len(ns) + 0.8)
-    figure, plots = sheet(
-        len(shown),
-        columns=min(
-            len(distances) if len(distances) > 1 else len(shown), int(WIDEST // width) or 1
-        ),
-        width=width,
-        height=max(1.8, 0.34 * len(ks) + 0.9),
-    )
+    height = max(1.8, 0.34 * len(ks) + 0.9)
+    beside = len(distances) if len(distances) > 1 else len(shown)
+    columns = min(beside, int(WIDEST // width) or 1)
+    figure, plots = sheet(len(shown), columns=columns, width=width, height=height)
     every = np.array(list(values.values()))
     for plot, ((epsilon, distance), cells) in zip(plots, shown.items(), strict=True):
         heat_map(
@@ -115,15 +111,6 @@ def _figure(
         alt=f"Heat maps of {label}, from {every.min():.2f} to {every.max():.2f}, the largest "
         f"{largest}.",
     )
-
-
-def _way(setting: Setting, box: Box) -> tuple[str, ...]:
-    return setting.release, f"n={setting.n}", *(f"{name}={value}" for name, value in box.rest)
-
-
-def _differing(ways: Collection[tuple[str, ...]]) -> list[int]:
-    """Which parts of the ways tell them apart."""
-    return [at for at, parts in enumerate(zip(*ways, strict=True)) if len(set(parts)) > 1]
 
 
 def _fullest(values: Values) -> list[float | None]:

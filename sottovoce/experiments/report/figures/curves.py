@@ -91,11 +91,8 @@ class Legend:
         aside = _aside(results)
         ways = results.queries.group_by(["release", "n"], use_threads=False).aggregate([])
         pairs = zip(ways["release"].to_pylist(), ways["n"].to_pylist(), strict=True)
-        return cls(
-            mechanisms=tuple(sorted(results.mechanisms, key=lambda name: name in aside)),
-            ways=tuple((release, n) for release, n in pairs if release),
-            aside=aside,
-        )
+        mechanisms = tuple(sorted(results.mechanisms, key=lambda name: name in aside))
+        return cls(mechanisms, tuple((release, n) for release, n in pairs if release), aside)
 
     def name(self, curve: Setting) -> str:
         """The mechanism, with its release and n where these differ in the report."""
@@ -237,12 +234,7 @@ def spread(values: Sequence[Value], most: int) -> list[Value]:
 
 
 def sheet(
-    count: int,
-    *,
-    columns: int = 3,
-    width: float = 4.0,
-    height: float = 3.2,
-    polar: bool = False,
+    count: int, *, columns: int = 3, width: float = 4.0, height: float = 3.2, polar: bool = False
 ) -> tuple[Figure, list[Axes]]:
     """A figure of so many plots, and no empty ones."""
     columns = min(columns, count)

@@ -1,13 +1,19 @@
-"""Against epsilon: utility (figure 3 of the QuIPU paper), words recovered, similarity."""
+"""Against epsilon: utility (figure 3 of the QuIPU paper), words recovered, similarity, tasks.
+
+Tasks are what models still learn: DP-COMET figure 2 and CMP figure 5.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from sottovoce.experiments.measures import Measure
+from sottovoce.evaluation.downstream.scores import CHANCE, MAJORITY
+from sottovoce.experiments.estimates import TaskScore, task_scores
+from sottovoce.experiments.measures import Measure, MeasureKind
 from sottovoce.experiments.naming import counted, last_part, slug
 from sottovoce.experiments.report.figures.curves import (
     Legend,
+    Line,
     ReportFigure,
     baseline,
     draw_lines,
@@ -19,9 +25,10 @@ from sottovoce.experiments.report.figures.curves import (
     utility_measures,
 )
 from sottovoce.experiments.report.table import interval_kind
-from sottovoce.experiments.results import Place, Results
+from sottovoce.experiments.results import Place, Results, Setting
 from sottovoce.plotting import legend_below
 
+NOTHING = "nothing"
 RECALL_NOTE = (
     " A pool of several answers holds more documents than one answer: compare with the same depth, "
     "in the tables."
@@ -78,68 +85,128 @@ def _utility(
 
 def recovery_figures(results: Results, legend: Legend) -> Iterator[ReportFigure]:
     """For each collection: a plot for each attack on words."""
-    for collection in results.collections:
-        yield from _leaks(
-            results,
-            legend,
-            collection,
-            results.measures(Place(collection), "words"),
-            name="recovered",
-            title="Words recovered",
-            y="share of words recovered",
-            caption="The share of the words of a query that an attacker gets back who knows the "
-            "mechanism. An attack that is not shown for a mechanism does not apply to it, which "
-            "is no protection from the others.",
-        )
+    yield from _leaks(
+        results,
+        legend,
+        "words",
+        name="recovered",
+        title="Words recovered",
+        y="share of words recovered",
+        caption="The share of the words of a query that an attacker gets back who knows the "
+        "mechanism. An attack that is not shown for a mechanism does not apply to it, which is no "
+        "protection from the others.",
+    )
 
 
 def similarity_figures(results: Results, legend: Legend) -> Iterator[ReportFigure]:
     """For each collection: a plot for each measure of similarity."""
-    for collection in results.collections:
-        yield from _leaks(
-            results,
-            legend,
-            collection,
-            results.measures(Place(collection), "similarity"),
-            name="similarity",
-            title="Similarity of query and variants",
-            y="similarity",
-            caption="How alike the query and its variants are. A high similarity shows a leak; a "
-            "low one does not show that there is none.",
-        )
+    yield from _leaks(
+        results,
+        legend,
+        "similarity",
+        name="similarity",
+        title="Similarity of query and variants",
+        y="similarity",
+        caption="How alike the query and its variants are. A high similarity shows a leak; a low "
+        "one does not show that there is none.",
+    )
 
 
 def _leaks(
     results: Results,
     legend: Legend,
-    collection: str,
-    measures: Sequence[Measure],
+    kind: MeasureKind,
     *,
     name: str,
     title: str,
     y: str,
     caption: str,
 ) -> Iterator[ReportFigure]:
-    """A plot for each measure, if there is anything to draw."""
-    by_detail = {
-        measure.detail: lines
-        for measure in measures
-        if rises(lines := lines_of(results, legend, measure, Place(collection)))
-    }
-    if not by_detail:
-        return
-    figure, plots = sheet(len(by_detail), columns=3, width=3.5, height=3.0)
-    for plot, (detail, lines) in zip(plots, by_detail.items(), strict=True):
-        draw_lines(plot, lines, legend, title=detail, y=y)
+    """For each collection a plot for each measure of a kind, if there is anything to draw."""
+    for place in map(Place, results.collections):
+        measures = results.measures(place, kind)
+        by_detail = {
+            measure.detail: lines
+            for measure in measures
+            if rises(lines := lines_of(results, legend, measure, place))
+        }
+        if not by_detail:
+            continue
+        figure, plots = sheet(len(by_detail), columns=3, width=3.5, height=3.0)
+        for plot, (detail, lines) in zip(plots, by_detail.items(), strict=True):
+            draw_lines(plot, lines, legend, title=detail, y=y)
+        legend_below(figure, plots)
+        queries = len(results.grid(measures[0], place).queries)
+        told = (f"{detail}: {in_words(lines, legend)}" for detail, lines in by_detail.items())
+        yield ReportFigure(
+            name=slug(name, place.collection),
+            title=f"{title} against epsilon: {last_part(place.collection)}",
+            caption=f"{caption} Means over {counted(queries, 'query', 'queries')}; bands are "
+            f"{interval_kind(measures[0])}." + legend.left_out,
+            figure=figure,
+            alt=f"Line charts over epsilon. {'. '.join(told)}.",
+        )
+
+
+def task_figures(results: Results, legend: Legend) -> Iterator[ReportFigure]:
+    """For each task and measure: a row of plots a model, a plot for each regime."""
+    by_task: dict[tuple[str, str], list[TaskScore]] = {}
+    for score in task_scores(results):
+        by_task.setdefault((score.task, score.measure), []).append(score)
+    for scores in by_task.values():
+        if any(score.epsilon is not None for score in scores):
+            yield _task(legend, scores)
+
+
+def _task(legend: Legend, scores: list[TaskScore]) -> ReportFigure:
+    task, measure = scores[0].task, scores[0].measure
+    obfuscated = [score for score in scores if score.obfuscated != NOTHING]
+    models = list(dict.fromkeys(score.model for score in obfuscated))
+    regimes = list(dict.fromkeys(score.obfuscated for score in obfuscated))
+    panels = [(model, regime) for model in models for regime in regimes]
+    figure, plots = sheet(len(panels), columns=len(regimes), width=3.5, height=3.0)
+    ends = []
+    for plot, (model, regime) in zip(plots, panels, strict=True):
+        of_panel = [
+            score for score in obfuscated if (score.model, score.obfuscated) == (model, regime)
+        ]
+        lines = list(_task_lines(legend, of_panel))
+        levels = {"clean": _clean_value(scores, model)} | {
+            name: value
+            for name in (MAJORITY, CHANCE)
+            if (value := _clean_value(scores, name)) is not None
+        }
+        title = f"{model}: {regime} obfuscated"
+        draw_lines(plot, lines, legend, title=title, y=measure, levels=levels)
+        last = ", ".join(f"{legend.name(line.curve)} {line.means[-1]:.2f}" for line in lines)
+        ends.append(f"{title}, at the largest epsilon {last}")
     legend_below(figure, plots)
-    queries = len(results.grid(measures[0], Place(collection)).queries)
-    yield ReportFigure(
-        name=slug(name, collection),
-        title=f"{title} against epsilon: {last_part(collection)}",
-        caption=f"{caption} Means over {counted(queries, 'query', 'queries')}; bands are "
-        f"{interval_kind(measures[0])}." + legend.left_out,
+    items = max(len(score.items) for score in scores)
+    return ReportFigure(
+        name=slug("task", measure, task),
+        title=f"{measure} against epsilon: {last_part(task)}",
+        caption=f"What a model gets right that learnt from, or is asked with, obfuscated texts: "
+        f"means over {counted(items, 'test item')} with 95 % intervals. The dashed line is the "
+        "same model on clean texts, the dotted one a model that looks at nothing: a score there "
+        "means that nothing was learnt.",
         figure=figure,
-        alt="Line charts over epsilon. "
-        + ". ".join(f"{detail}: {in_words(lines, legend)}" for detail, lines in by_detail.items())
-        + ".",
+        alt=f"Line charts of {measure} over epsilon. {'. '.join(ends)}.",
     )
+
+
+def _task_lines(legend: Legend, scores: list[TaskScore]) -> Iterator[Line]:
+    for mechanism in dict.fromkeys(score.mechanism for score in scores):
+        if mechanism not in legend.aside:
+            points = [
+                (score.epsilon, score.value, score.interval)
+                for score in scores
+                if score.mechanism == mechanism
+            ]
+            points.sort(key=lambda point: point[0] or 0.0)
+            yield Line.of(Setting(mechanism, None, "", 0), points)
+
+
+def _clean_value(scores: list[TaskScore], model: str) -> float | None:
+    """A model's score on clean texts."""
+    clean = (score for score in scores if score.obfuscated == NOTHING and score.model == model)
+    return next((score.value for score in clean), None)

@@ -18,7 +18,7 @@ from sottovoce.experiments.report.figures.curves import (
     spread,
 )
 from sottovoce.experiments.results import Results
-from sottovoce.plotting import beside, label, legend_below, lines, look, polar_scatter
+from sottovoce.plotting import beside, label, legend_below, lines, polar_scatter
 from sottovoce.types import Float64Array
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 ByWord: TypeAlias = Mapping[tuple[str, float | None], Mapping[str, Float64Array]]
 """N_w and S_w of all words, by mechanism and epsilon."""
-Relatives: TypeAlias = Mapping[RelativeKind, Mapping[str, Mapping[str, float]]]
-"""Distance and angle of a word's relatives, by kind and relative."""
 
 MOST_EPSILONS = 6
 AXES = {UNCHANGED: "N_w: chance to come back", SUPPORT: "S_w: words that stand in"}
@@ -82,15 +80,8 @@ def _averages(legend: Legend, space: str, by_setting: ByWord, note: str) -> Repo
             )
             by_mechanism[mechanism] = tuple(zip(*points, strict=True))
             ends.append(f"{mechanism} from {points[0][1]:.3g} to {points[-1][1]:.3g}")
-        lines(
-            plot,
-            by_mechanism,
-            looks={name: legend.plain_look(name) for name in by_mechanism},
-            title=title,
-            x="epsilon",
-            y=AXES[measure],
-            legend=False,
-        )
+        y, looks = AXES[measure], {name: legend.plain_look(name) for name in by_mechanism}
+        lines(plot, by_mechanism, looks=looks, title=title, x="epsilon", y=y, legend=False)
         if measure == SUPPORT:
             log_axis(plot, "y", [value for _, values in by_mechanism.values() for value in values])
         epsilon_axis(plot, (epsilon for _, epsilon in by_setting if epsilon is not None))
@@ -142,17 +133,13 @@ def _histograms(
         means = ", ".join(f"{values.mean():.3g}" for values in samples)
         all_means.append(f"{mechanism} {means}")
     words = max(map(len, all_values))
-    worst = (
-        "right: these words often come back"
-        if measure == UNCHANGED
-        else "left: few words stand in for them"
-    )
+    often, few = "right: these words often come back", "left: few words stand in for them"
     return ReportFigure(
         name=slug("histograms", measure, space),
         title=f"{AXES[measure]}, word by word: {last_part(space)}",
         caption=f"Shares of {counted(words, 'word')}, one histogram for each epsilon, all over the "
         "same bins; a black bar is the mean. The least protected words are at the far "
-        f"{worst}." + (note if measure == SUPPORT else ""),
+        f"{often if measure == UNCHANGED else few}." + (note if measure == SUPPORT else ""),
         figure=figure,
         alt=f"Histograms of {measure} by epsilon; means, smallest epsilon first: "
         f"{'; '.join(all_means)}.",
@@ -189,16 +176,9 @@ def neighbour_figures(results: Results, _: Legend) -> Iterator[ReportFigure]:
     for plot, (space, by_rank) in zip(plots, spaces.items(), strict=True):
         ranks = sorted(by_rank)
         cuts = np.array([np.percentile(by_rank[rank], PERCENTILES) for rank in ranks])
-        lines(
-            plot,
-            {f"{at} %": (ranks, cuts[:, number]) for number, at in enumerate(PERCENTILES)},
-            looks={f"{at} %": look(number) for number, at in enumerate(PERCENTILES)},
-            title=last_part(space),
-            x="k, the rank of the neighbour",
-            y="Euclidean distance",
-            log_x=True,
-            legend=False,
-        )
+        by_share = {f"{at} %": (ranks, cuts[:, number]) for number, at in enumerate(PERCENTILES)}
+        lines(plot, by_share, title=last_part(space), log_x=True, legend=False)
+        plot.set(xlabel="k, the rank of the neighbour", ylabel="Euclidean distance")
         plot.set_xticks(ranks, [str(rank) for rank in ranks])
         plot.minorticks_off()
         plot.set_ylim(bottom=0)
@@ -223,38 +203,35 @@ def neighbour_figures(results: Results, _: Legend) -> Iterator[ReportFigure]:
 def relative_figures(results: Results, _: Legend) -> Iterator[ReportFigure]:
     """A word, its synonyms, hyponyms and others by distance and angle: figure 3 of WBB."""
     for (space, word), relatives in results.relatives().items():
-        yield _relatives(space, word, relatives)
-
-
-def _relatives(space: str, word: str, relatives: Relatives) -> ReportFigure:
-    points = {
-        name: {other: (seen[DISTANCE], seen[ANGLE]) for other, seen in relatives[kind].items()}
-        for kind, name in KINDS.items()
-        if kind in relatives
-    }
-    figure, plots = sheet(1, width=6.6, height=4.6)
-    polar_scatter(
-        plots[0],
-        {name: tuple(zip(*places.values(), strict=True)) for name, places in points.items()},  # type: ignore[misc]
-        looks=LOOKS,
-        x=f"distance from '{word}' (Euclidean)",
-    )
-    _name_nearest(plots[0], points)
-    legend_below(figure, plots)
-    summary = "; ".join(
-        f"{len(places)} {name}, mean distance {np.mean([d for d, _ in places.values()]):.2f}, mean "
-        f"angle {np.mean([a for _, a in places.values()]):.0f} degrees"
-        for name, places in points.items()
-    )
-    return ReportFigure(
-        name=slug("relatives", word, space),
-        title=f"The relatives of '{word}': {last_part(space)}",
-        caption=f"The word is in the middle; another word is as far from it as the vectors are "
-        f"apart, in the direction of the angle between them (degrees). {summary}. Words between "
-        "the middle and its relatives are what a safe box leaves out together with them.",
-        figure=figure,
-        alt=f"Polar plot: {summary}.",
-    )
+        points = {
+            name: {other: (seen[DISTANCE], seen[ANGLE]) for other, seen in relatives[kind].items()}
+            for kind, name in KINDS.items()
+            if kind in relatives
+        }
+        figure, plots = sheet(1, width=6.6, height=4.6)
+        polar_scatter(
+            plots[0],
+            {name: tuple(zip(*places.values(), strict=True)) for name, places in points.items()},  # type: ignore[misc]
+            looks=LOOKS,
+            x=f"distance from '{word}' (Euclidean)",
+        )
+        _name_nearest(plots[0], points)
+        legend_below(figure, plots)
+        summary = "; ".join(
+            f"{len(places)} {name}, mean distance {np.mean([d for d, _ in places.values()]):.2f}, "
+            f"mean angle {np.mean([a for _, a in places.values()]):.0f} degrees"
+            for name, places in points.items()
+        )
+        yield ReportFigure(
+            name=slug("relatives", word, space),
+            title=f"The relatives of '{word}': {last_part(space)}",
+            caption=f"The word is in the middle; another word is as far from it as the vectors are "
+            f"apart, in the direction of the angle between them (degrees). {summary}. Words "
+            "between the middle and its relatives are what a safe box leaves out together with "
+            "them.",
+            figure=figure,
+            alt=f"Polar plot: {summary}.",
+        )
 
 
 def _name_nearest(plot: Axes, points: Mapping[str, Mapping[str, tuple[float, float]]]) -> None:

@@ -1,4 +1,4 @@
-"""Distances in a word space: to the k-th neighbours, and from a plotted word to its relatives."""
+"""Words by themselves: how deniable they are, their neighbours, a plotted word's relatives."""
 
 from __future__ import annotations
 
@@ -8,19 +8,27 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.random import PCG64, Generator
 
-from sottovoce.experiments.grid import Neighbours
+from sottovoce.experiments.grid import Deny, Neighbours
 from sottovoce.experiments.measures import (
     ANGLE,
     DISTANCE,
-    NeighbourDistance,
+    DISTINCT,
+    MOVED,
+    SUPPORT,
+    UNCHANGED,
     RelativeKind,
-    RelativesOf,
+    neighbour_label,
+    relatives_label,
 )
 from sottovoce.experiments.resource_cache import ResourceCache
 from sottovoce.experiments.store import CellResult
 from sottovoce.experiments.tables import make_table
 from sottovoce.language.wordnet import Sense, WordNet
-from sottovoce.privacy.plausible_deniability import neighbour_distances
+from sottovoce.privacy.plausible_deniability import (
+    deniability,
+    neighbour_distances,
+    word_mechanism,
+)
 from sottovoce.privacy.text_similarity import installed_wordnet
 from sottovoce.privacy.word_samples import nearest_others as nearest_words
 from sottovoce.spaces.distances import Distances
@@ -38,12 +46,35 @@ MOST_SENSES = 2000
 NO_WORDNET = "WordNet is not on this machine: plotted words have neighbours alone"
 
 
+def deny(job: Deny, cache: ResourceCache) -> CellResult:
+    """N_w, S_w, different words in so many draws, and how far words move."""
+    mechanism = word_mechanism(cache.mechanism(job.spec, job.epsilon, job.texts))
+    ids = cache.sample(job.texts.only("space"), job.deniability.words)
+    measured = deniability(mechanism, ids, draws=job.deniability.draws, rng=job.seed)
+    words = mechanism.space.words(ids)
+    measures = {
+        UNCHANGED: measured.unchanged,
+        SUPPORT: measured.support,
+        DISTINCT: measured.distinct,
+        MOVED: measured.moved,
+    }
+    setting = (mechanism.space.name, job.mechanism, job.epsilon, job.seed)
+    rows = [
+        (*setting, word, measure, float(value))
+        for measure, values in measures.items()
+        for word, value in zip(words, values, strict=True)
+    ]
+    how = "exact" if measured.exact else f"counted, {measured.draws} draws a word"
+    facts = {"deniability": {"mechanism": job.mechanism, "how": how, "eta": measured.eta}}
+    return CellResult("words", make_table("words", rows), facts=facts)
+
+
 def neighbours(job: Neighbours, cache: ResourceCache) -> CellResult:
     """Distances of sampled words to their neighbours, and the surroundings of plotted words."""
     space, ids = cache.space(job.texts), cache.sample(job.texts, job.words)
     words = space.words(ids)
     rows: list[Row] = [
-        (space.name, "", None, 0, word, NeighbourDistance(rank).label, float(distance))
+        (space.name, "", None, 0, word, neighbour_label(rank), float(distance))
         for rank, distances in neighbour_distances(space, ids).items()
         for word, distance in zip(words, distances, strict=True)
     ]
@@ -64,13 +95,15 @@ def _plotted(space: WordSpace, word: str, wordnet: WordNet | None) -> Iterator[R
     """Where the relatives of a word lie, seen from it."""
     word_id = space.id(word)
     seen = {word_id}
+    senses = list(wordnet.senses(word)) if wordnet else []
+    synonyms = (lemma for sense in senses for lemma in sense.lemmas)
     relatives: dict[RelativeKind, IntArray] = {
-        "synonym": _first_new(space, _synonyms(word, wordnet), seen),
-        "hyponym": _first_new(space, _hyponyms(word, wordnet), seen),
+        "synonym": _first_new(space, synonyms, seen),
+        "hyponym": _first_new(space, _hyponyms(senses), seen),
         "neighbour": _around(space, word_id, seen),
     }
     for kind, ids in relatives.items():
-        label, origin = RelativesOf(kind, word).label, np.full(len(ids), word_id)
+        label, origin = relatives_label(kind, word), np.full(len(ids), word_id)
         distances = Distances(space, ids).pairs(origin, ids)
         # Distances of the metric "angle" are 1 - cosine.
         cosines = 1 - Distances(space, ids, "angle").pairs(origin, ids)
@@ -80,14 +113,8 @@ def _plotted(space: WordSpace, word: str, wordnet: WordNet | None) -> Iterator[R
                 yield space.name, label, None, 0, relative, measure, float(value)
 
 
-def _synonyms(word: str, wordnet: WordNet | None) -> Iterator[str]:
-    for sense in wordnet.senses(word) if wordnet else ():
-        yield from sense.lemmas
-
-
-def _hyponyms(word: str, wordnet: WordNet | None) -> Iterator[str]:
-    """Kinds of it, then kinds of these, level by level."""
-    level: list[Sense] = list(wordnet.senses(word)) if wordnet else []
+def _hyponyms(level: list[Sense]) -> Iterator[str]:
+    """Kinds of these, then kinds of those, level by level."""
     met = set(level)
     while level and len(met) < MOST_SENSES:
         below = [hyponym for sense in level for hyponym in sense.hyponyms()]
