@@ -419,7 +419,7 @@ def test_a_mechanism_without_words_says_that_they_were_not_measured(client):
     assert "not measured" in told["sentence"]
     assert "its pool" in told["query"]["knows"] or "encoder" in told["query"]["knows"]
     other = client.post("/v1/risk", json={**body, "variants": ["football"]})
-    assert other.status_code == 400
+    assert other.status_code == 422
     assert "no string of this pool" in other.json()["error"]
 
 

@@ -254,6 +254,7 @@ LAB = (
         Call(f"obfuscate - {SMALL} -e 3 -n 6 {SEEDED}", QUERY_LINES, save="released.jsonl"),
         *_both(f"{ATTACKED} -n 1 -n 6"),
         f"{ATTACKED} --log inputs/log.txt --encoder light --prior log --figure risk.svg",
+        f"{ATTACKED} --log inputs/log.txt --encoder light --prior uniform --json",
         Call(f"obfuscate - {SMALL} -m wbb -n 6 {SEEDED}", QUERY_LINES, save="released.jsonl"),
         f"{ATTACKED} --json",
         f"{ATTACKED} -m cmp:epsilon=2",
@@ -269,8 +270,9 @@ LAB = (
         "attack/whole-texts",
         Call(f"obfuscate - -m comet-cmp --pool inputs/log.txt --encoder light -n 5 {SEEDED}",
              QUERY_LINES, save="released.jsonl"),
-        "attack released.jsonl --log inputs/log.txt --encoder strong --engine-encoder light "
-        "--seed 1 --figure risk.png",
+        "attack released.jsonl --pool inputs/log.txt --pool-encoder light --log inputs/log.txt "
+        "--encoder strong --engine-encoder light --seed 1 --figure risk.png",
+        "attack released.jsonl --log inputs/log.txt --encoder light",
     ),
     _job(
         "audit/small",
@@ -467,6 +469,8 @@ WRONG = {
         "inputs/theirs.csv --figure risk.pdf", "inputs/theirs.csv --log nowhere.txt",
         "inputs/theirs.csv --log inputs/words.txt --encoder light",
         "inputs/theirs.csv --log demo --encoder light --engine-encoder light",
+        "inputs/theirs.csv --engine-encoder light", "inputs/theirs.csv --prior log",
+        "inputs/theirs.csv --prior secretword",
     ),
     "audit": ("", "cpm", "cmp -e 0", "cmp --draws 5", "cmp --words 1", "cmp --figure ratios.gif",
               "cmp --set nonsense", "fea", "comet-cmp", "cmp --space nowhere", "cmp --seed -1"),
