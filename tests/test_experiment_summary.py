@@ -216,7 +216,7 @@ def test_the_last_experiment_wins_and_others_stay(results, home):
     (kept,) = home.glob("*.json")
     kept.write_text(json.dumps([light])[:50])
     assert last_summary(light["fingerprint"], "bm25", "light", DEPTH) is None
-    kept.write_text(json.dumps([{k: light[k] for k in light if k != "log_sha256"}]))
+    kept.write_text(json.dumps([{k: light[k] for k in light if k != "layout"}]))
     assert last_summary(light["fingerprint"], "bm25", "light", DEPTH) is None
     remember([light])
     assert last_summary(light["fingerprint"], "bm25", "light", DEPTH) == light
