@@ -173,6 +173,7 @@ def figures(fingerprint: str, engine: str, reranker: str) -> dict[str, Any]:
             "recall": None,
             "lazy": share(query * factor, 65, by="aligned", knows="a log of 5,141 queries"),
             "words": share(words * factor, 8, by="context", knows="trigrams of a log"),
+            "texts": {"order": "shuffled"},
         }
         for name, factor in (("cmp", 1), ("vickrey-cmp", 0.9))
         for epsilon, (utility, query, words) in measured.items()

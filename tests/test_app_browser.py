@@ -50,7 +50,7 @@ def test_a_search_shows_what_stayed_what_left_and_what_came_back(chrome, service
         page.wait_for_selector("#risk strong")
         said = page.inner_text("#risk")
         assert "log of 5,142 queries" in said
-        assert "their order, which is random here: not measured" in said
+        assert "of its 4 words" in said
         assert not page.traffic.complaints
 
 

@@ -377,6 +377,14 @@ def test_the_risk_of_a_query_is_measured_on_its_own_variants(in_order):
     assert (told["words"]["recovered"], told["words"]["of"]) == (4, 4)
     assert "at the first guess" in told["sentence"]
     assert "reads 4 of its 4 words" in told["sentence"]
+    for risk in (told["query"], told["words"]):
+        assert f"({risk['by']})" in risk["sentence"]
+        assert risk["knows"] in risk["sentence"]
+        assert (
+            "log of" in risk["knows"] or "uniform" in risk["knows"] or "variants" in risk["knows"]
+        )
+        assert risk["sentence"] in told["sentence"]
+    assert f"a log of {told['query']['log']:,} queries with the true one in it" in told["sentence"]
 
 
 def test_the_risk_of_unrelated_variants_is_small(in_order):
@@ -386,14 +394,13 @@ def test_the_risk_of_unrelated_variants_is_small(in_order):
     assert told["words"]["recovered"] == 0
 
 
-def test_attacks_that_go_place_by_place_are_not_tried_on_words_in_random_order(client):
-    """They would find little, and reassure wrongly."""
-    body = {"query": QUERY, "variants": ["cancer skin for treatment"] * 3, "release": "independent"}
+def test_words_in_random_order_are_attacked_without_it(client):
+    """Place by place, attacks would find little, and reassure wrongly."""
+    orders = ["cancer skin for treatment", "skin treatment for cancer", "for cancer treatment skin"]
+    body = {"query": QUERY, "variants": orders, "release": "independent"}
     told = client.post("/v1/risk", json=body).json()
     assert told["query"]["rank"] == 1
-    assert told["words"] is None
-    assert "order, which is random here: not measured" in told["sentence"]
-    assert "it is random" in client.get("/v1/voices").json()["measured"]["sentence"]
+    assert (told["words"]["recovered"], told["words"]["of"]) == (4, 4)
 
 
 def test_the_risk_of_a_preview_needs_no_variants(in_order):
@@ -405,10 +412,15 @@ def test_the_risk_of_a_preview_needs_no_variants(in_order):
 
 
 def test_a_mechanism_without_words_says_that_they_were_not_measured(client):
-    body = {"query": QUERY, "variants": ["football"], "mechanism": "comet-cmp"}
-    told = client.post("/v1/risk", json=body).json()
+    body = {"query": QUERY, "n": 2, "mechanism": "comet-cmp"}
+    drawn = client.post("/v1/preview", json=body).json()
+    told = client.post("/v1/risk", json={**body, "preview": drawn["preview"]}).json()
     assert told["words"] is None
     assert "not measured" in told["sentence"]
+    assert "its pool" in told["query"]["knows"] or "encoder" in told["query"]["knows"]
+    other = client.post("/v1/risk", json={**body, "variants": ["football"]})
+    assert other.status_code == 400
+    assert "no string of this pool" in other.json()["error"]
 
 
 def test_sanitized_texts_say_where_they_changed(client):
@@ -519,6 +531,7 @@ def summary(client: TestClient, **changed: Any) -> dict[str, Any]:
         "nDCG@10": {"value": 0.32, "low": 0.25, "high": 0.4, "queries": 65},
         "lazy": {"value": 0.05, "low": 0.0, "high": 0.12, "queries": 64, **ALIGNED},
         "words": {"value": 0.0625, "low": 0.03, "high": 0.1, "queries": 8, **CONTEXT},
+        "texts": {"order": "shuffled"},
     }
     parts = client.app.state.service.parts  # type: ignore[attr-defined]
     return {
@@ -640,7 +653,8 @@ def test_a_setting_sits_only_where_texts_were_treated_alike(client, tmp_path, mo
     monkeypatch.setattr(measured, "packaged", tuple)
     found = summary(client)
     (own,) = found["settings"]
-    found["settings"] = [{**own, "texts": {"protect": "noun"}}, {**own, "texts": {}}]
+    nouns = {"order": "shuffled", "protect": "noun"}
+    found["settings"] = [{**own, "texts": nouns}, {**own, "texts": {"order": "shuffled"}}]
     keep(tmp_path, found)
     points = client.get("/v1/plane").json()["points"]
     assert points[0]["id"] != points[1]["id"]
@@ -657,6 +671,8 @@ def test_a_setting_sits_only_where_texts_were_treated_alike(client, tmp_path, mo
         ({"space": "other"}, False),
         ({"output_vocabulary": "clean"}, False),
         ({"unknown": "drop"}, False),
+        ({"order": "kept"}, False),
+        ({"pad_to": 8}, False),
     ],
 )
 def test_figures_of_texts_that_were_treated_otherwise_are_not_shown(
@@ -664,7 +680,7 @@ def test_figures_of_texts_that_were_treated_otherwise_are_not_shown(
 ):
     monkeypatch.setattr(measured, "packaged", tuple)
     found = summary(client)
-    found["settings"][0]["texts"] = texts
+    found["settings"][0]["texts"] = {"order": "shuffled", **texts}
     keep(tmp_path, found)
     told = client.post("/v1/setting", json={"voice": "murmur"}).json()
     assert (told["utility"] is not None) == shown

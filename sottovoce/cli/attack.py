@@ -77,7 +77,8 @@ def attack(
         ),
     ] = None,
     pool: Annotated[
-        str | None, typer.Option(help="The public strings that comet released from, as they were.")
+        str | None,
+        typer.Option(help="Public strings that comet releases: demo, a file, a collection."),
     ] = None,
     pool_encoder: Annotated[
         str,
