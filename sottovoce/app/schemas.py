@@ -70,10 +70,15 @@ class Voice:
 
 
 VOICES = (
-    Voice("whisper", "whisper", 5.0, "Hides the subject, and finds the least."),
-    Voice("murmur", "murmur", 10.0, "Hides most words; what is found suffers."),
+    Voice("whisper", "whisper", 5.0, "What is sent gives away least here, and finds least."),
+    Voice("murmur", "murmur", 10.0, "Hides single words; a list with your query often names it."),
     Voice("speak-low", "speak low", 12.5, "Lets more words through, and finds more."),
-    Voice("normal-voice", "normal voice", 15.0, "Says most words aloud, among others."),
+    Voice(
+        "normal-voice",
+        "normal voice",
+        15.0,
+        "Says most words aloud; a list with your query names it.",
+    ),
 )
 DEFAULT_VOICE: VoiceId = "murmur"
 """The same as a search on the command line without options; a test compares them."""
