@@ -77,7 +77,7 @@ VOICES = (
         "normal-voice",
         "normal voice",
         15.0,
-        "Says most words aloud; a list with your query names it.",
+        "Says most words; a list with your query names it.",
     ),
 )
 DEFAULT_VOICE: VoiceId = "murmur"
