@@ -23,7 +23,7 @@ from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.evaluation import evaluate, read_task
 from sottovoce.evaluation.search_quality import with_more_depth, with_privacy, without_privacy
 from sottovoce.experiments.cells import search, words
-from sottovoce.experiments.cells.leak import NOTHING_RELEASED
+from sottovoce.experiments.cells.leak import ATTACKER_SEED, NOTHING_RELEASED
 from sottovoce.experiments.cells.runner import CellRunner
 from sottovoce.experiments.cells.search import SENT_AT_A_TIME
 from sottovoce.experiments.grid import (
@@ -151,7 +151,7 @@ def test_settings_of_texts_reach_the_variants(runner):
         mechanism("cmp", space=space, epsilon=12),
         n=3,
         release="once",
-        rng=7,
+        rng=ATTACKER_SEED,
         pipeline=TextPipeline(unknown="drop", protect="content"),
     ).obfuscate(queries.values())
     assert product.table["variant"].to_pylist() == [v for each in expected for v in each.variants]
@@ -359,7 +359,7 @@ def test_a_leak_is_what_the_attacks_find(runner, cmp):
         encoders=[load_encoder("light")],
         add_originals=True,
         counts=[3],
-        rng=7,
+        rng=ATTACKER_SEED,
     )
     for _, recovery in report.recoveries:
         texts = [text for text in recovery.by_text if text.words]
@@ -402,7 +402,7 @@ def test_a_release_once_is_attacked_as_one(runner, tmp_path):
         release="once",
         counts=[5],
         attacks=["uniform", "mode"],
-        rng=7,
+        rng=ATTACKER_SEED,
     )
     (uniform,) = [recovery for _, recovery in report.recoveries if recovery.attack == "uniform"]
     found = values(product)
