@@ -30,6 +30,12 @@ pd = pytest.importorskip("pandas")
 TEXTS = ["wordaa Wordab, zzz", None, "", "wordbb wordbb"] * 5
 
 
+@pytest.fixture(autouse=True)
+def environment(monkeypatch):
+    """The ``map`` of data sets leaves a copy in the place of ``os.environ``, which others hold."""
+    monkeypatch.setattr(os, "environ", os.environ)
+
+
 @pytest.fixture(scope="module")
 def space(tmp_path_factory):
     return make_space(tmp_path_factory.mktemp("space") / "small")
