@@ -235,7 +235,7 @@ class Denoiser:
     def load(cls, file: Path) -> Denoiser:
         """Read what :meth:`save` wrote."""
         try:
-            with np.load(file, allow_pickle=False) as stored:
+            with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as stored:
                 arrays = dict(stored)
             settings = json.loads(str(arrays.pop("settings")))
             if settings["layout"] != LAYOUT:
@@ -247,9 +247,11 @@ class Denoiser:
                 prior=arrays.pop("prior"),
                 weights={name: array.astype(np.float32) for name, array in arrays.items()},
             )
+        except UsageError:
+            raise
         except FileNotFoundError:
             raise UsageError("there is no such denoiser: train one with --train") from None
-        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
+        except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
             raise SottovoceError("the file holds no denoiser: train one with --train") from None
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -49,7 +50,6 @@ from sottovoce.privacy.attacks.words import evidence_rows
 from sottovoce.randomness import Randomness, as_generator, is_seeded
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import TextPipeline
-from sottovoce.threads import threads
 from sottovoce.types import UNKNOWN, Float32Array, Float64Array, IntArray, Progress
 
 DIRECTIONS, LEARNED = 192, 32
@@ -262,7 +262,7 @@ def learn(
         for group in optimizer.param_groups:
             group["lr"] = RATE * min(1, (step + 1) / WARM_UP) * max(SLOWEST, 1 - done)
         # The true word and some rivals: which of these it is.
-        drawn = rng.integers(words.shape[1] - 1, size=(len(answers), RIVALS))
+        drawn = rng.random((len(answers), words.shape[1] - 1)).argsort(axis=1)[:, :RIVALS]
         truth = bank.right[answers][:, None]
         columns = torch.from_numpy(np.concatenate([truth, drawn + (drawn >= truth)], axis=1))
         candidates = words[answers].gather(1, columns)
@@ -329,6 +329,7 @@ def train_denoiser(
     torch = need("torch", "gpu", NEEDS_TORCH)
     if not minutes > 0:
         raise UsageError("training takes some time: give minutes above 0")
+    clock = Clock(60 * minutes, progress)
     cutter = pipeline or TextPipeline(protect=mechanism.protects)
     if cutter.order == "shuffled":
         raise UsageError("a denoiser reads words in their order: it cannot be trained without")
@@ -336,7 +337,6 @@ def train_denoiser(
     learned_from = log.cut(mechanism.space, replace(cutter, pad_to=0)).without(attacked)
     if len(learned_from) < FEWEST:
         raise UsageError(f"a denoiser learns from a log: give one of {FEWEST} queries or more")
-    clock = Clock(60 * minutes, progress)
     numbers = generator.choice(
         len(learned_from), min(HELD_OUT, len(learned_from) // 5), replace=False
     )
@@ -366,8 +366,9 @@ def train_denoiser(
         if parts and (clock.done() > SIMULATING or places > MOST_PLACES):
             break
     bank = SelfMade.of(parts)
+    # The products are small: on a busy machine more threads would only wait for each other.
     threads_before = torch.get_num_threads()
-    torch.set_num_threads(threads())
+    torch.set_num_threads(1)
     try:
         weights = learn(rest, bank, held_out, vectors, clock, generator)
     finally:
