@@ -36,7 +36,6 @@ from sottovoce.privacy.attacks.denoiser import (
 )
 from sottovoce.privacy.attacks.denoiser_training import (
     Clock,
-    SelfMade,
     best_trust,
     denoiser_for,
     main_directions,
@@ -44,6 +43,7 @@ from sottovoce.privacy.attacks.denoiser_training import (
     train_denoiser,
 )
 from sottovoce.privacy.attacks.priors import Prior
+from sottovoce.privacy.attacks.self_made import SelfMade
 from sottovoce.resources.local import load_space
 from sottovoce.spaces import SpaceWriter
 from sottovoce.spaces.space import WordSpace
@@ -178,6 +178,7 @@ def test_answers_are_probabilities_between_network_and_trigrams(by_hand: Denoise
     np.testing.assert_allclose(beside, 0.4 * alone + 0.6 * trigrams.marginals(rows))
     untrusted = replace(by_hand, trust=0.0).beside(trigrams)
     np.testing.assert_array_equal(untrusted.marginals(rows), trigrams.marginals(rows))
+    assert "left out" in untrusted.name
     assert by_hand.marginals(rows[:0]).shape == (0, rows.shape[1])
 
 

@@ -191,8 +191,12 @@ class Denoiser:
     @property
     def name(self) -> str:
         """For reports."""
-        beside = f"{self.context.name}; and " if self.context else ""
-        return f"{beside}a network trained on {self.releases:,} self-made releases of its queries"
+        network = f"a network trained on {self.releases:,} self-made releases of its queries"
+        if self.context is None:
+            return network
+        if not self.trust:
+            return f"{self.context.name}; {network} added nothing to them and is left out"
+        return f"{self.context.name}; and {network}"
 
     def beside(self, context: TextModel) -> Denoiser:
         """With trigrams of the log that it was trained on."""

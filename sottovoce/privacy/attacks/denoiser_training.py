@@ -1,9 +1,9 @@
 """Train a denoiser in bounded time: make releases, learn from them, measure on others.
 
-Releases are made by the mechanism itself. What is seen of a word does not depend on the words
-around it, so a release of a word serves in every query of the log that has this word. Words that
-were never released are no candidates in training: what is learned is how likely the true word is
-given that it is one of the others, and by Bayes' rule that teaches the same prior.
+What is seen of a word does not depend on the words around it, so a release of a word serves in
+every query of the log that has this word. Words that were never released are no candidates in
+training: what is learned is how likely the true word is given that it is one of the others, and by
+Bayes' rule that teaches the same prior.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,18 +38,16 @@ from sottovoce.privacy.attacks.denoiser import (
     read_context,
     softmax,
 )
-from sottovoce.privacy.attacks.evidence import Evidence
 from sottovoce.privacy.attacks.evidence_kinds import evidence_for
 from sottovoce.privacy.attacks.language import Trigrams
-from sottovoce.privacy.attacks.places import line_up
 from sottovoce.privacy.attacks.priors import Prior
 from sottovoce.privacy.attacks.query_log import QueryLog
 from sottovoce.privacy.attacks.releases import Released
-from sottovoce.privacy.attacks.words import evidence_rows
+from sottovoce.privacy.attacks.self_made import Maker, SelfMade, drawn_queries, in_blocks
 from sottovoce.randomness import Randomness, as_generator, is_seeded
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import TextPipeline
-from sottovoce.types import UNKNOWN, Float32Array, Float64Array, IntArray, Progress
+from sottovoce.types import Float32Array, Float64Array, IntArray, Progress
 
 DIRECTIONS, LEARNED = 192, 32
 """Coordinates of a word: main directions of its vector, and learned ones."""
@@ -59,9 +56,8 @@ HELD_OUT = 300
 """Queries that are released to measure on, at most a fifth of the log."""
 FEWEST = 50
 """Queries of a log from which anything can be learned."""
-QUERIES_AT_A_TIME = 32
 MOST_PLACES = 50_000
-"""More releases than that add little."""
+"""Places that are kept at most: 160 MB."""
 SIMULATING, MEASURING = 0.5, 0.15
 """Shares of the time; the part for measuring is taken from that for simulating."""
 BATCH, BATCHES_AT_A_TIME = 256, 48
@@ -77,58 +73,6 @@ RIVALS = 63
 """Wrong candidates of a place that are drawn for each step; those drawn change every time."""
 TRUSTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 NEEDS_TORCH = "training a denoiser needs torch"
-
-
-@dataclass(frozen=True, repr=False)
-class SelfMade:
-    """Places of releases whose words are known."""
-
-    seen: Seen
-    truth: IntArray
-    """The true word of each place."""
-    lengths: IntArray
-    """How many places each text has."""
-
-    @classmethod
-    def of(cls, parts: Sequence[tuple[IntArray, Seen]]) -> SelfMade:
-        """From the true words of texts and what was seen of them."""
-        truths, seen = [truth for truth, _ in parts], [part for _, part in parts]
-        inputs = [part.inputs[:-1] for part in seen]
-        return cls(
-            Seen(
-                np.concatenate([part.words for part in seen]),
-                np.concatenate([part.scores for part in seen]),
-                np.concatenate([*inputs, seen[0].inputs[-1:]]),
-            ),
-            np.concatenate(truths),
-            np.array([len(truth) for truth in truths]),
-        )
-
-    @cached_property
-    def right(self) -> IntArray:
-        """The column of the true word among the candidates; -1 where it is not among them."""
-        same = self.seen.words == self.truth[:, None]
-        return np.where(same.any(axis=1), same.argmax(axis=1), -1)
-
-
-@dataclass(frozen=True)
-class Maker:
-    """Releases queries as the mechanism does, and asks the evidence about them."""
-
-    evidence: Evidence
-    obfuscator: Obfuscator
-    rng: Generator | None
-
-    def make(self, queries: Sequence[str]) -> Iterator[tuple[IntArray, Float32Array]]:
-        """The true words and the rows of evidence of each query that lines up."""
-        space, setup = self.evidence.mechanism.space, replace(self.obfuscator, rng=self.rng)
-        results = setup.obfuscate(queries)
-        releases = [Released("", result.text, result.variants) for result in results]
-        texts, _ = line_up(releases, space, release=setup.release, pipeline=setup.pipeline)
-        for text, rows in evidence_rows(self.evidence, texts):
-            if text.aligned and len(rows):
-                ids = np.array([text.truth[place].id for place in text.replaced])
-                yield np.where(ids == UNKNOWN, space.size, ids), rows
 
 
 @dataclass(frozen=True)
@@ -215,6 +159,8 @@ class Lessons:
                     answers = release_of(log.words[masked])
                     inside = bank.right[answers] >= 0
                     masked, answers = masked[inside], answers[inside]
+                    if not len(masked):
+                        continue
                     texts = text_of[masked]
                     begins = log.starts[texts]
                     tokens = Tokens.of(log.lengths[texts], masked - begins)
@@ -350,7 +296,7 @@ def train_denoiser(
 
     # Releases to measure on, with what trigrams say of them.
     parts, answers = [], []
-    for queries in _blocks(held_out_queries):
+    for queries in in_blocks(held_out_queries):
         for truth, rows in maker.make(queries):
             seen = Seen.of(rows, prior, vectors)
             parts.append((truth, seen))
@@ -360,7 +306,7 @@ def train_denoiser(
     held_out = SelfMade.of(parts)
     # Releases to learn from.
     parts = []
-    for queries in _blocks(_drawn_queries(rest, generator)):
+    for queries in in_blocks(drawn_queries(rest, generator)):
         parts += [(truth, Seen.of(rows, prior, vectors)) for truth, rows in maker.make(queries)]
         places = sum(len(truth) for truth, _ in parts)
         if parts and (clock.done() > SIMULATING or places > MOST_PLACES):
@@ -422,21 +368,3 @@ def denoiser_for(
     )
     trained.save(made_for.file)
     return trained
-
-
-def _drawn_queries(log: CutLog, rng: Generator) -> list[str]:
-    """Queries to be released, in random order, those with rare words rather early.
-
-    A word that is in the log c times is drawn about as often as the square root of c says.
-    """
-    counts = np.bincount(log.words, minlength=log.size + 1)
-    text = np.repeat(np.arange(len(log)), log.lengths)
-    weights = np.bincount(text, weights=counts[log.words] ** -0.5, minlength=len(log))
-    # The order of draws without replacement: Efraimidis and Spirakis 2006.
-    keys = rng.standard_exponential(len(log)) / np.maximum(weights, 1e-9)
-    return [log.queries[number] for number in np.argsort(keys)[: np.count_nonzero(weights)]]
-
-
-def _blocks(queries: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(queries), QUERIES_AT_A_TIME):
-        yield queries[start : start + QUERIES_AT_A_TIME]
