@@ -35,3 +35,8 @@ def ledger_folder() -> Path:
 def experiments_folder() -> Path:
     """What experiments measured on each collection, for the local app."""
     return data_folder() / "experiments"
+
+
+def denoisers_folder() -> Path:
+    """Networks that were trained to undo releases, one file each."""
+    return cache_folder() / "denoisers"

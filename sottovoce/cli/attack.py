@@ -92,6 +92,14 @@ def attack(
             help="Variants that the attacker sees; 1, 5, 20 and 50 if not given.",
         ),
     ] = None,
+    train: Annotated[
+        float | None,
+        typer.Option(
+            metavar="MINUTES",
+            help="Train a network on releases of the log's queries, unless one is kept already: "
+            "one more attack on words. Needs torch.",
+        ),
+    ] = None,
     seed: Seed = None,
     as_json: AsJson = False,
     figure: Annotated[Path | None, figure_option("Draw recovery against variants seen.")] = None,
@@ -112,6 +120,7 @@ def attack(
     """
     from sottovoce.privacy import QueryLog, attacker_encoders, read_log, read_releases
     from sottovoce.privacy import attack as run
+    from sottovoce.privacy.attacks.denoiser_training import denoiser_for
 
     if variants is not None and min(variants) < 1:
         raise UsageError("-n: an attacker sees at least one variant")
@@ -122,12 +131,22 @@ def attack(
         mechanism, releases, {**resources.settings, "pool": pool, "encoder": pool_encoder}
     )
     query_log = None if log is None else QueryLog(read_log(log))
+    strategy, pipeline = release or _release(releases), _pipeline(built, releases)
+    if train is not None and (query_log is None or prior == "uniform"):
+        raise UsageError("--train learns from a log: give a --log, and no uniform prior")
+    denoiser = None
+    if query_log is not None and prior != "uniform":
+        with progress_bar("training") as progress:
+            denoiser = denoiser_for(
+                releases, built, strategy, query_log, pipeline, train, rng=seed, progress=progress
+            )
     with progress_bar("attacking") as progress:
         report = run(
             releases,
             mechanism=built,
-            release=release or _release(releases),
-            pipeline=_pipeline(built, releases),
+            release=strategy,
+            pipeline=pipeline,
+            denoiser=denoiser,
             log=query_log,
             encoders=() if query_log is None else attacker_encoders(engine_encoder, encoder),
             add_originals=add_originals,

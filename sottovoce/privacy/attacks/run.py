@@ -14,6 +14,7 @@ from sottovoce.encoders import Encoder
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import Mechanism, PoolMechanism, WordMechanism
 from sottovoce.privacy.attacks.cosine import infer
+from sottovoce.privacy.attacks.denoiser import Denoiser, MadeFor
 from sottovoce.privacy.attacks.evidence import Evidence
 from sottovoce.privacy.attacks.evidence_kinds import evidence_for
 from sottovoce.privacy.attacks.language import TextModel, Trigrams
@@ -50,10 +51,13 @@ mechanism's own law, with all words alike beforehand, as frequent as in a log or
 texts like those of a log. aligned: the likeliest query of a log by that law, place by place."""
 
 KNOWN_MECHANISM = "the mechanism with its parameters"
-BELIEFS: dict[Attack, str] = {
+DENOISER = "denoiser"
+"""Like ``context``, with a network that was trained for it; tried if one is given."""
+BELIEFS: dict[str, str] = {
     "uniform": "what words are likely: ",
     "prior": "how often words are said: ",
     "context": "what is said together: ",
+    DENOISER: "what is said together: ",
 }
 UNIFORM_PRIOR = "a uniform prior was asked for"
 NO_MECHANISM = "it needs to know the mechanism: name it"
@@ -83,6 +87,7 @@ def attack(
     prior: PriorName | None = None,
     counts: Sequence[int] | None = None,
     attacks: Sequence[Attack] | None = None,
+    denoiser: Denoiser | None = None,
     rng: Randomness = None,
     progress: Progress | None = None,
 ) -> RiskReport:
@@ -109,6 +114,9 @@ def attack(
         end; 1, 5, 20 and 50 by default.
     attacks
         Some of ``ATTACKS``; all by default.
+    denoiser
+        A network for one more attack on words. It must have been trained for this mechanism,
+        release, number of variants, and log without what is attacked (``train_denoiser``).
     """
     if prior == "log" and log is None:
         raise UsageError("a prior from the log needs a log: give one")
@@ -128,6 +136,7 @@ def attack(
         add_originals=add_originals,
         prior=prior or ("wordfreq" if log is None else "log"),
         attacks=ATTACKS if attacks is None else tuple(attacks),
+        denoiser=denoiser,
         seen=numbers_of_variants(COUNTS if counts is None else counts, most),
         rng=rng,
         progress=progress,
@@ -137,7 +146,7 @@ def attack(
     else:
         for encoder in encoders:
             run.by_encoder(log, encoder)
-    if not run.attacks:
+    if not run.attacks and denoiser is None:
         pass  # Only encoders were asked for.
     elif mechanism is None or isinstance(mechanism, WordMechanism):
         run.by_place(mechanism)
@@ -178,6 +187,7 @@ class _Run:
     add_originals: bool
     prior: PriorName
     attacks: tuple[Attack, ...]
+    denoiser: Denoiser | None
     seen: list[int]
     rng: Randomness
     progress: Progress | None
@@ -248,7 +258,7 @@ class _Run:
         if mechanism is None:
             self.not_tried["attacks that know the mechanism"] = NO_MECHANISM
             return
-        if self.attacks == ("mode",):
+        if self.attacks == ("mode",) and self.denoiser is None:
             return
         attacker = _Attacker.of(self, mechanism)
         for n, (texts, _) in zip(self.seen, placed, strict=True):
@@ -256,7 +266,7 @@ class _Run:
                 self.not_tried[f"{n} variants, by the mechanism"] = WHOLE_RELEASE
                 continue
             try:
-                recoveries, inference = attacker.attack(texts, self.progress)
+                recoveries, inference = attacker.attack(texts, n, self.progress)
             except _AnotherLawError:
                 self.not_tried[f"{n} variants, by the mechanism"] = ANOTHER_LAW
                 continue
@@ -279,7 +289,9 @@ class _Attacker:
     """One who knows the mechanism: its evidence, beliefs about texts, a log with the queries."""
 
     evidence: Evidence
-    models: dict[Attack, TextModel]
+    models: dict[str, TextModel]
+    denoisers: dict[int, Denoiser]
+    """By the number of variants that they were trained for."""
     log: AlignedLog | None
     score: Scorer | None
     shape_shows: bool
@@ -289,7 +301,7 @@ class _Attacker:
     def of(cls, run: _Run, mechanism: WordMechanism) -> _Attacker:
         """What an attacker prepares before looking at a release."""
         space, originals = mechanism.space, [released.text for released in run.releases]
-        models: dict[Attack, TextModel] = {"uniform": Prior.uniform(space)}
+        models: dict[str, TextModel] = {"uniform": Prior.uniform(space)}
         aligned, added = None, 0
         layout = run.pipeline
         shuffled, padded = layout.order == "shuffled", layout.pad_to > 0
@@ -310,25 +322,38 @@ class _Attacker:
         elif "context" in run.attacks:
             reason = RANDOM_ORDER if shuffled else UNIFORM_PRIOR
             run.not_tried["context"] = NO_LOG if cut is None else reason
-        used = {name: model for name, model in models.items() if name in run.attacks}
+        denoisers = {}
+        if run.denoiser is not None and "context" in models and cut is not None:
+            trained_for = MadeFor.of(mechanism, run.release, run.seen[-1], cut.without(originals))
+            run.denoiser.check(trained_for)
+            denoisers[trained_for.n] = run.denoiser.beside(models["context"])
+            for n in run.seen[:-1]:
+                run.not_tried[f"{DENOISER}, {n} variants"] = f"it was trained for {trained_for.n}"
+        elif run.denoiser is not None:
+            reason = RANDOM_ORDER if shuffled else UNIFORM_PRIOR
+            run.not_tried[DENOISER] = NO_LOG if cut is None else reason
+        used = {name: model for name, model in models.items() if name in set[str](run.attacks)}
         score = None
         if aligned is not None and (shuffled or padded):
             score = UnorderedScorer(aligned, ordered=not shuffled, padded=padded)
         evidence = _evidence(mechanism, run.release, run.rng)
-        return cls(evidence, used, aligned, score, score is None, added)
+        return cls(evidence, used, denoisers, aligned, score, score is None, added)
 
     def attack(
-        self, texts: Sequence[PlacedText], progress: Progress | None
+        self, texts: Sequence[PlacedText], n: int, progress: Progress | None
     ) -> tuple[list[WordRecovery], Inference | None]:
-        """One pass over the texts: their words by each model, and their ranks in the log."""
+        """One pass over texts of ``n`` variants: words by each model, ranks in the log."""
         space = self.evidence.mechanism.space
-        words: dict[Attack, list[TextWords]] = {name: [] for name in self.models}
+        models = dict(self.models)
+        if n in self.denoisers:
+            models[DENOISER] = self.denoisers[n]
+        words: dict[str, list[TextWords]] = {name: [] for name in models}
         ranked: list[Attacked] = []
         places = possible = 0
         for text, rows in evidence_rows(self.evidence, texts, progress):
             places += len(rows)
             possible += int(np.isfinite(rows).any(axis=1).sum())
-            for name, model in self.models.items():
+            for name, model in models.items():
                 words[name].append(judge(text, guessed_words(text, guess(model, rows), space)))
             if self.log is not None:
                 ranked += rank_queries(
@@ -340,7 +365,7 @@ class _Attacker:
             WordRecovery(
                 name, f"{KNOWN_MECHANISM}; {BELIEFS[name]}{model.name}", tuple(words[name])
             )
-            for name, model in self.models.items()
+            for name, model in models.items()
         ]
         return recoveries, None if self.log is None else self._inference(self.log, ranked)
 
