@@ -56,8 +56,8 @@ def main() -> None:
     console.print(table)
     console.print(
         "\nWords said aloud: how many of a query's words stand somewhere in what was sent. What "
-        "attackers get is more, and is measured next, by attacking; epsilon bounds it, and does not "
-        "measure it. The last line shows what a small collection gives away for nothing.",
+        "attackers get is more, and is measured next, by attacking; epsilon bounds it, and does "
+        "not measure it. The last line shows what a small collection gives away for nothing.",
         style="dim",
     )
     console.print("\nNext: sottovoce search --help, sottovoce mechanisms, sottovoce ledger show\n")
