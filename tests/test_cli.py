@@ -75,7 +75,7 @@ def test_json_lines_hold_the_documented_fields(run):
     assert set(said) >= {
         "text", "variants", "mechanism", "epsilon", "release", "guarantee", "spent", "unknown",
         "seeded",
-        "made_with",
+        "made_with", "texts",
     }  # fmt: skip
     assert said["text"] == "Skin zzz!"
     assert said["mechanism"] == "vickrey-cmp:epsilon=10,t=0.5"

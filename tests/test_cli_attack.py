@@ -12,7 +12,9 @@ from typer.testing import CliRunner
 from sottovoce import Obfuscator, mechanism
 from sottovoce.cli import app
 from sottovoce.errors import UsageError
+from sottovoce.privacy import QueryLog, Released, attack
 from sottovoce.spaces.space import WordSpace
+from sottovoce.text import TextPipeline
 
 QUERIES = [
     "skin cancer",
@@ -169,3 +171,49 @@ def test_whole_texts_have_no_words_to_line_up(file, log):
     assert "Not tried: words; the mechanism replaces whole texts" in result.stdout
     assert "No attack on words was tried" in result.stdout
     assert "aligned: the attacker knows the mechanism" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        TextPipeline(punctuation="drop"),
+        TextPipeline(pad_to=8),
+        TextPipeline().laid_out(shuffle=True, pad_to=8),
+    ],
+    ids=["without punctuation", "padded", "shuffled and padded"],
+)
+def test_a_file_says_how_texts_were_laid_out_so_that_no_query_is_ruled_out(
+    default_space, tmp_path, pipeline
+):
+    asked = [f"{query}?" for query in QUERIES]
+    santext = mechanism("santext:epsilon=3", space=default_space)
+    results = Obfuscator(santext, n=20, pipeline=pipeline, rng=5).obfuscate(asked)
+    releases, log = tmp_path / "releases.jsonl", tmp_path / "log.txt"
+    releases.write_text("\n".join(json.dumps(result.to_dict()) for result in results))
+    log.write_text("\n".join([*asked, *LOG[len(QUERIES) :]]))
+    result = run("attack", releases, "--log", log, "--encoder", "light", "-n", 20, "--json")
+    assert result.exit_code == 0, result.exception
+    assert json.loads(result.stdout)["strongest"]["queries"]["share"] == 1
+
+
+def test_punctuation_that_somebody_else_dropped_rules_nothing_out(default_space):
+    asked = [f"{query}?" for query in QUERIES]
+    santext = mechanism("santext:epsilon=3", space=default_space)
+    dropped = Obfuscator(santext, n=20, pipeline=TextPipeline(punctuation="drop"), rng=5)
+    releases = [
+        Released(query, query, result.variants)
+        for query, result in zip(asked, dropped.obfuscate(asked), strict=True)
+    ]
+    log = QueryLog([*asked, *LOG[len(QUERIES) :]])
+    report = attack(releases, mechanism=santext, log=log, counts=[20], attacks=["aligned"])
+    assert report.queries.share == 1
+
+
+def test_settings_of_texts_that_do_not_exist_are_refused_by_line(file):
+    row = json.loads(file.read_text().splitlines()[0])
+    for texts in (3, {"punctuation": "secret"}, {"secret": 1}):
+        file.write_text(json.dumps(row | {"texts": texts}))
+        result = run("attack", file)
+        assert isinstance(result.exception, UsageError)
+        assert "line 1" in str(result.exception)
+        assert "secret" not in str(result.exception) or texts == {"punctuation": "secret"}

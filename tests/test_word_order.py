@@ -41,7 +41,7 @@ known_words = st.lists(st.integers(0, 1999).map("word{}".format), min_size=1, ma
 def test_each_variant_has_the_same_words_in_some_order(small_space, words, how):
     (result,) = run(small_space, [", ".join(words) + "?!"], n=5, **how)
     assert all(Counter(variant.split(" ")) == Counter(words) for variant in result.variants)
-    assert result.order == result.to_dict()["order"] == "shuffled"
+    assert result.pipeline.order == result.to_dict()["texts"]["order"] == "shuffled"
 
 
 @pytest.mark.parametrize("how", [{"rng": 3}, {"memory_key": KEY}, {}])

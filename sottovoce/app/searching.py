@@ -16,15 +16,20 @@ from sottovoce.ledger import Ledger
 from sottovoce.obfuscation import Obfuscation
 from sottovoce.search import SearchResult, Step
 
+NOT_SHOWN = ("counts", "pipeline", "word_hashes")
+CUT = ("texts", dict[str, Any] | None)
+"""How the text was cut and laid out."""
 OBFUSCATED = Like(
     Obfuscation,
-    without=("counts", "word_hashes"),
+    without=NOT_SHOWN,
+    more=(CUT,),
     meaning="The JSON line of ``sottovoce obfuscate``.",
 )
 PREVIEWED = Like(
     Obfuscation,
-    without=("counts", "word_hashes"),
+    without=NOT_SHOWN,
     more=(
+        CUT,
         *(("preview", str), ("expires_in", float)),
         *(("left", float | None), ("recalled", bool), ("to", str)),
     ),

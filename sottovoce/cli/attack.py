@@ -131,7 +131,7 @@ def attack(
         mechanism, releases, {**resources.settings, "pool": pool, "encoder": pool_encoder}
     )
     query_log = None if log is None else QueryLog(read_log(log))
-    strategy, pipeline = release or _release(releases), _pipeline(built, releases)
+    strategy, pipeline = release or _release(releases), _pipeline(releases)
     if train is not None and (query_log is None or prior == "uniform"):
         raise UsageError("--train learns from a log: give a --log, and no uniform prior")
     denoiser = None
@@ -196,13 +196,15 @@ def _mechanism(
     return built
 
 
-def _pipeline(mechanism: Mechanism | None, releases: list[Released]) -> TextPipeline | None:
-    """How the texts were cut; None for what attacks take by default."""
-    from sottovoce.text import TextPipeline
-
-    if mechanism is None or _common(releases, "order") != "shuffled":
-        return None
-    return TextPipeline(protect=mechanism.protects).laid_out(shuffle=True)
+def _pipeline(releases: list[Released]) -> TextPipeline | None:
+    """How the file says that texts were cut; None where it does not."""
+    pipelines = {release.pipeline for release in releases}
+    if len(pipelines) > 1:
+        raise UsageError(
+            "the file holds releases of texts that were cut in more than one way: attack each in a "
+            "file of its own"
+        )
+    return pipelines.pop()
 
 
 def _release(releases: list[Released]) -> Release:

@@ -312,7 +312,7 @@ class Obfuscator:
             kept=kept,
             seeded=streams.reproducible,
             made_with=self.mechanism.made_with,
-            order=self.pipeline.order,
+            pipeline=self.pipeline,
             counts=counts,
         )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sottovoce.choices import Order, Release
+from sottovoce.choices import Release
 from sottovoce.guarantees import Guarantee
-from sottovoce.text import Counts
+from sottovoce.text import Counts, TextPipeline
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,8 +31,8 @@ class Obfuscation:
     seeded: bool
     made_with: str | None = None
     """A hash of the word space and output vocabulary, or of the pool."""
-    order: Order = "kept"
-    """Whether the words of each variant stand in a random order of its own."""
+    pipeline: TextPipeline | None = None
+    """How the text was cut and laid out."""
     counts: Counts = Counts()  # noqa: RUF009 - immutable
     """What became of the words. A text that is replaced as a whole counts as one known word."""
     word_hashes: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class Obfuscation:
             "kept": list(self.kept),
             "seeded": self.seeded,
             "made_with": self.made_with,
-            "order": self.order,
+            "texts": self.pipeline and self.pipeline.to_dict(),
         }
 
     def __repr__(self) -> str:

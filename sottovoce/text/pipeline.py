@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, MutableMapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 from weakref import WeakKeyDictionary
 
@@ -90,6 +90,20 @@ class TextPipeline:
                 PrivacyWarning,
                 stacklevel=3,
             )
+
+    def to_dict(self) -> dict[str, Any]:
+        """All settings, for JSON: what an attack on a file needs to cut texts alike."""
+        return {**asdict(self), "keep": sorted(self.keep)}
+
+    @classmethod
+    def from_dict(cls, settings: dict[str, Any]) -> TextPipeline:
+        """The pipeline that :meth:`to_dict` describes; without warnings, as nothing is released."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PrivacyWarning)
+                return cls(**{**settings, "keep": frozenset(settings.get("keep", ()))})
+        except TypeError:
+            raise UsageError("there is no such setting of how texts are cut") from None
 
     def laid_out(self, *, shuffle: bool, pad_to: int = 0) -> TextPipeline:
         """The same, padded; if ``shuffle``, with words in random order and without punctuation."""

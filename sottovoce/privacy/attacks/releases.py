@@ -10,6 +10,7 @@ from typing import Any
 
 from sottovoce.errors import UsageError
 from sottovoce.files import CsvTable, json_lines, numbered_lines, read_text
+from sottovoce.text import TextPipeline
 
 COLUMNS = ("id", "text", "obfuscatedText")
 HOW = (
@@ -33,8 +34,8 @@ class Released:
     release: str | None = None
     made_with: str | None = None
     """A hash of the space and output vocabulary that were used."""
-    order: str | None = None
-    """Whether the words of each variant are ``kept`` in order or ``shuffled``."""
+    pipeline: TextPipeline | None = None
+    """How the text was cut and laid out."""
 
     def __repr__(self) -> str:
         return f"Released({len(self.variants)} variants, mechanism={self.mechanism})"
@@ -73,13 +74,14 @@ def _from_row(row: dict[str, Any], number: int) -> Released:
         )
     details = {
         name: row[name] if isinstance(row.get(name), str) else None
-        for name in ("mechanism", "release", "made_with", "order")
+        for name in ("mechanism", "release", "made_with")
     }
     return Released(
         id=str(row.get("id", number)),
         text=text,
         variants=tuple(variants),
         epsilon=_number(row.get("epsilon"), number),
+        pipeline=_pipeline(row.get("texts"), number),
         **details,
     )
 
@@ -100,6 +102,17 @@ def _from_csv(content: str) -> Iterator[Released]:
             mechanism=first.get("mechanism") or None,
             epsilon=_number(first.get("epsilon") or None, None),
         )
+
+
+def _pipeline(settings: Any, line: int) -> TextPipeline | None:
+    if settings is None:
+        return None
+    if not isinstance(settings, dict):
+        raise UsageError(f"line {line} of the file: 'texts' must hold settings, or be left out")
+    try:
+        return TextPipeline.from_dict(settings)
+    except UsageError as error:
+        raise UsageError(f"line {line} of the file, 'texts': {error}") from None
 
 
 def _number(value: Any, line: int | None) -> float | None:

@@ -97,7 +97,8 @@ def attack(
         What made them: with it the attacker knows more. Without, there are only the mode and
         query inference by encoders.
     pipeline
-        How texts were cut into words; by default as the mechanism's paper has it.
+        How texts were cut into words. Where that is not known, as the mechanism's paper has it,
+        and that a release shows no punctuation rules out no query.
     log
         The attacker's query log: for query inference, and for what words and texts are likely.
         What is attacked is taken out of it before anything is counted.
@@ -132,6 +133,7 @@ def attack(
         mechanism=mechanism,
         release=release,
         pipeline=pipeline or TextPipeline(protect=mechanism.protects if mechanism else "all"),
+        cut_is_known=pipeline is not None,
         log=log,
         add_originals=add_originals,
         prior=prior or ("wordfreq" if log is None else "log"),
@@ -183,6 +185,7 @@ class _Run:
     mechanism: Mechanism | None
     release: Release
     pipeline: TextPipeline
+    cut_is_known: bool
     log: QueryLog | None
     add_originals: bool
     prior: PriorName
@@ -295,6 +298,7 @@ class _Attacker:
     log: AlignedLog | None
     score: Scorer | None
     shape_shows: bool
+    cut_is_known: bool
     added: int
 
     @classmethod
@@ -337,7 +341,9 @@ class _Attacker:
         if aligned is not None and (shuffled or padded):
             score = UnorderedScorer(aligned, ordered=not shuffled, padded=padded)
         evidence = _evidence(mechanism, run.release, run.rng)
-        return cls(evidence, used, denoisers, aligned, score, score is None, added)
+        return cls(
+            evidence, used, denoisers, aligned, score, score is None, run.cut_is_known, added
+        )
 
     def attack(
         self, texts: Sequence[PlacedText], n: int, progress: Progress | None
@@ -357,7 +363,10 @@ class _Attacker:
                 words[name].append(judge(text, guessed_words(text, guess(model, rows), space)))
             if self.log is not None:
                 ranked += rank_queries(
-                    [(text, rows)], self.log, shape_shows=self.shape_shows, score=self.score
+                    [(text, rows)],
+                    self.log,
+                    shape_shows=self.shape_shows and (self.cut_is_known or any(text.shape)),
+                    score=self.score,
                 )
         if possible < LEAST_POSSIBLE * places:
             raise _AnotherLawError
