@@ -11,8 +11,11 @@ Release: TypeAlias = Literal["independent", "once"]
 """How several variants of a text are drawn: each afresh, or all from one noisy point a word."""
 RELEASES: tuple[Release, ...] = get_args(Release)
 
-UnknownPolicy: TypeAlias = Literal["uniform", "drop", "error", "keep"]
+UnknownPolicy: TypeAlias = Literal["encode", "uniform", "drop", "error", "keep"]
 """What becomes of a word that the space lacks."""
+
+Unprotected: TypeAlias = Literal["keep", "drop"]
+"""What becomes of a word that is not protected: released in clear, or left out."""
 
 Order: TypeAlias = Literal["kept", "shuffled"]
 """The words of a variant as they stand in the text, or in a random order of its own."""

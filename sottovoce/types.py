@@ -19,6 +19,8 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 UNKNOWN = -1
 """The id of a word that a space does not know."""
+ENCODED = -2
+"""The id of a word that a space does not list, but whose vector its encoder gives."""
 
 
 def count_up(progress: Progress | None, total: int) -> Callable[[int], None]:

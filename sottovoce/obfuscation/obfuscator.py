@@ -196,7 +196,8 @@ class Obfuscator:
     def _prepared(self, text: str, mechanism: WordMechanism) -> PreparedText:
         """The text with its slots. If none of its words would be protected, all of them are."""
         prepared = self.pipeline.prepare(text, mechanism.space)
-        if prepared.counts.protected or not prepared.counts.kept_unprotected:
+        counts = prepared.counts
+        if counts.protected or not (counts.kept_unprotected or counts.dropped_unprotected):
             return prepared
         everything = replace(self.pipeline, protect="all")
         return replace(everything.prepare(text, mechanism.space), remark=ALL_PROTECTED)

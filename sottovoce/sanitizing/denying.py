@@ -17,7 +17,7 @@ from sottovoce.text.resolve import spellings
 from sottovoce.types import UNKNOWN
 
 _LETTERS = regex.compile(r"\p{L}+").findall
-DENIED = -2
+DENIED = -3
 """The id of a denied word while a text is cut; like an unknown one, it gets a stand-in."""
 
 
@@ -26,6 +26,11 @@ class Denying:
 
     def __init__(self, space: WordSpace, deny: frozenset[str]) -> None:
         self._space, self._deny = space, deny
+
+    @property
+    def encoder(self) -> object | None:
+        """What gives words a vector that the space does not list."""
+        return self._space.encoder
 
     def id(self, word: str) -> int:
         """The id of a word, ``DENIED`` or ``UNKNOWN``."""
@@ -48,8 +53,9 @@ class Denying:
         If all of it would stay in clear, or a denied word of it, every word is protected.
         """
         prepared = pipeline.prepare(text, self)
-        clear = prepared.counts.kept_unprotected
-        if clear and (not len(prepared) or any(map(self.denies, prepared.kept))):
+        counts = prepared.counts
+        exempt = counts.kept_unprotected or counts.dropped_unprotected
+        if exempt and (not len(prepared) or any(map(self.denies, prepared.kept))):
             prepared = _protecting_all(pipeline).prepare(text, self)
         denied = prepared.slots == DENIED
         count = int(denied.sum())

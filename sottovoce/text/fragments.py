@@ -13,17 +13,25 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from sottovoce.choices import UnknownPolicy
+from sottovoce.choices import UnknownPolicy, Unprotected
 from sottovoce.text.comparing import comparable, visible
 from sottovoce.text.prepared import Counts, PreparedText
 from sottovoce.text.protection import InClear
-from sottovoce.text.resolve import Lexicon, Part, resolve
+from sottovoce.text.resolve import Lexicon, Part, can_be_encoded, resolve
 from sottovoce.text.tokens import punctuation, spans
-from sottovoce.types import UNKNOWN, IntArray
+from sottovoce.types import ENCODED, UNKNOWN, IntArray
 
 _LINE_BREAKS = frozenset("\n\r\u2028\u2029")
 
-Fate: TypeAlias = Literal["uniform", "dropped", "kept_unknown", "kept_listed", "kept_unprotected"]
+Fate: TypeAlias = Literal[
+    *("encoded", "uniform", "dropped", "dropped_unprotected"),
+    *("kept_unknown", "kept_listed", "kept_unprotected"),
+]
+
+
+_SLOTS = frozenset({"encoded", "uniform"})
+_LEFT_OUT = frozenset({"dropped", "dropped_unprotected"})
+_LACKING = frozenset({"uniform", "dropped", "kept_unknown"})
 
 
 class Event(NamedTuple):
@@ -58,12 +66,16 @@ class Rules(NamedTuple):
     in_clear: InClear
     keep: frozenset[str]
     punctuation: bool
+    unprotected: Unprotected
+    encodes: bool
 
-    def listed(self, surface: str) -> Fate | None:
-        """Say whether an option releases this word in clear, and which."""
+    def exempt(self, surface: str, unprotected: bool = False) -> Fate | None:
+        """Say whether an option exempts this word from protection, and what becomes of it."""
         if self.keep and comparable(surface) in self.keep:
             return "kept_listed"
-        return "kept_unprotected" if self.in_clear(surface) else None
+        if not (unprotected or self.in_clear(surface)):
+            return None
+        return "kept_unprotected" if self.unprotected == "keep" else "dropped_unprotected"
 
     def unlisted(self, surface: str, position: int) -> Fate | None:
         """Say what becomes of a word that is to be protected; ``None`` leaves it to a mechanism."""
@@ -71,7 +83,9 @@ class Rules(NamedTuple):
             return None
         if self.unknown == "keep" and visible(surface):
             return "kept_unknown"
-        return "uniform" if self.unknown in ("uniform", "error") else "dropped"
+        if self.encodes and can_be_encoded(surface):
+            return "encoded"
+        return "uniform" if self.unknown in ("encode", "uniform", "error") else "dropped"
 
 
 def fragment(
@@ -81,7 +95,7 @@ def fragment(
 
     Without it, the rules alone decide.
     """
-    if chunk.isalnum() and not (any(in_clear) or rules.listed(chunk)):
+    if chunk.isalnum() and not (any(in_clear) or rules.exempt(chunk)):
         word_id = resolve(chunk, lexicon)[0].id
         if word_id != UNKNOWN:  # by far the most frequent case
             return Fragment(("", ""), (word_id,), (0, len(chunk)), ())
@@ -115,27 +129,28 @@ class _Builder:
 
     def token(self, surface: str, offset: int, in_clear: bool) -> None:
         """Decide about a token, whole or in parts; a joiner stays if both its sides do."""
-        if fate := self.rules.listed(surface) or ("kept_unprotected" if in_clear else None):
-            self._keep(surface, fate)
+        if fate := self.rules.exempt(surface, in_clear):
+            self._settle(surface, fate)
             return
         if surface not in self.resolved:
             self.resolved[surface] = resolve(surface, self.lexicon)
         joiner_from = None
         for start, end, position in self.resolved[surface]:
             part = surface[start:end]
-            fate = self.rules.listed(part) or self.rules.unlisted(part, position)
-            if fate == "dropped":
-                self.events.append(Event(part, fate))
+            fate = self.rules.exempt(part) or self.rules.unlisted(part, position)
+            if fate in _LEFT_OUT:
+                self._settle(part, fate)
                 continue
             if joiner_from is not None:
                 self.gap(surface[joiner_from:start])
             joiner_from = end
-            if fate is None or fate == "uniform":
-                self._slot(position, offset + start, offset + end)
+            if fate is None or fate in _SLOTS:
+                slot = ENCODED if fate == "encoded" else position
+                self._slot(slot, offset + start, offset + end)
                 if fate:
                     self.events.append(Event(part, fate))
             else:
-                self._keep(part, fate)
+                self._settle(part, fate)
 
     def finish(self) -> Fragment:
         self._end_literal()
@@ -143,7 +158,11 @@ class _Builder:
             tuple(self.literals), tuple(self.ids), tuple(self.spans), tuple(self.events)
         )
 
-    def _keep(self, surface: str, fate: Fate) -> None:
+    def _settle(self, surface: str, fate: Fate) -> None:
+        """Leave a word out, or keep it as it is."""
+        if fate in _LEFT_OUT:
+            self.events.append(Event(surface, fate))
+            return
         self._begin_word()
         self.pieces.append(visible(surface))
         self.events.append(Event(visible(surface), fate))
@@ -229,9 +248,9 @@ class Assembly:
         kept: dict[str, None] = {}
         for (surface, fate), times in self._events.items():
             fates[fate] += times
-            if fate not in ("kept_listed", "kept_unprotected"):
+            if fate in _LACKING:
                 unknown[surface] = None
-            if fate not in ("uniform", "dropped"):
+            if fate not in _SLOTS | _LEFT_OUT:
                 kept[surface] = None
         return PreparedText(
             text=text,
@@ -240,7 +259,10 @@ class Assembly:
             literals=tuple(self._literals),
             unknown=tuple(unknown),
             kept=tuple(kept),
-            counts=Counts(known=len(slots) - fates["uniform"], **fates),
+            counts=Counts(
+                known=len(slots) - fates["uniform"] - fates["encoded"],
+                **fates,
+            ),
             restores_case=restores_case,
             releases_punctuation=releases_punctuation,
         )

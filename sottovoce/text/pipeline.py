@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from sottovoce.choices import Order, UnknownPolicy
+from sottovoce.choices import Order, UnknownPolicy, Unprotected
 from sottovoce.errors import PrivacyWarning, UnknownWordError, UsageError, did_you_mean
 from sottovoce.language.tagging import check_tagger, load_tagger
 from sottovoce.text.comparing import comparable_words
@@ -36,13 +36,17 @@ class TextPipeline:
     """How texts are cut into words, and which words are protected.
 
     unknown
-        What becomes of words the space lacks: ``uniform`` (a uniform word of the output vocabulary
-        stands in, and goes through the mechanism like any other), ``drop``, ``error``, or ``keep``
+        What becomes of words the space lacks: ``encode`` (the encoder that made the space gives
+        them a vector, and they go through the mechanism like any other; without an encoder, and
+        for what cannot be a word, like ``uniform``), ``uniform`` (a uniform word of the output
+        vocabulary stands in, and goes through the mechanism), ``drop``, ``error``, or ``keep``
         (released in clear).
     protect
         ``all`` words; ``content`` words: English function words then stay in clear; or a list of
         parts of speech, such as ``noun,adjective``, or of Penn Treebank tags: plain words of other
         kinds then stay in clear.
+    unprotected
+        ``keep`` the words that ``protect`` leaves out in clear, or ``drop`` them.
     keep
         Words to release in clear, in any case; exact matches only.
     punctuation
@@ -59,7 +63,7 @@ class TextPipeline:
         What tells parts of speech: ``auto``, ``pattern`` or ``spacy:MODEL``.
     """
 
-    unknown: UnknownPolicy = "uniform"
+    unknown: UnknownPolicy = "encode"
     protect: str = "all"
     keep: frozenset[str] = frozenset()
     punctuation: Literal["keep", "drop"] = "keep"
@@ -67,11 +71,13 @@ class TextPipeline:
     tagger: str = "auto"
     order: Order = "kept"
     pad_to: int = 0
+    unprotected: Unprotected = "keep"
 
     def __post_init__(self) -> None:
         _check_choice("unknown", self.unknown, get_args(UnknownPolicy))
         protected_tags(_as_text("protect", self.protect))
         check_tagger(_as_text("tagger", self.tagger))
+        _check_choice("unprotected", self.unprotected, get_args(Unprotected))
         _check_choice("punctuation", self.punctuation, ("keep", "drop"))
         _check_choice("order", self.order, get_args(Order))
         if self.order == "shuffled" and self.punctuation != "drop":
@@ -135,7 +141,14 @@ class TextPipeline:
     ) -> Iterator[tuple[list[str], list[Fragment], list[str]]]:
         """Cut a text into chunks, their fragments, and the whitespace after each, in blocks."""
         in_clear = PROTECTIONS.get(self.protect, no_word)
-        rules = Rules(self.unknown, in_clear, self.keep, self.punctuation == "keep")
+        rules = Rules(
+            unknown=self.unknown,
+            in_clear=in_clear,
+            keep=self.keep,
+            punctuation=self.punctuation == "keep",
+            unprotected=self.unprotected,
+            encodes=self.unknown == "encode" and getattr(space, "encoder", None) is not None,
+        )
         remembered = _remembered.setdefault(space, {}).setdefault(self, {})
 
         def learn(key: Key) -> Fragment:

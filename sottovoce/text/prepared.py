@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from sottovoce.choices import Order
 from sottovoce.errors import UsageError
-from sottovoce.types import UNKNOWN, BoolArray, IntArray
+from sottovoce.text.comparing import comparable
+from sottovoce.types import ENCODED, UNKNOWN, BoolArray, IntArray
 
 STOOD_IN = "obfuscated by way of uniform draws: nothing but the place is released"
 """What becomes of words that the space lacks, and of denied ones."""
@@ -22,13 +23,16 @@ SHUFFLED = "how many words there are is released; their order is random in each 
 class Counts:
     """How many words met which fate; the numbers that may be shown.
 
-    ``uniform`` words are those that the space lacks and for which a uniform word stands in.
-    ``padding`` are places that were added, and hold no word of the text.
+    ``encoded`` words are those that the space does not list, whose vectors its encoder gives; for
+    ``uniform`` ones, which it lacks, a uniform word stands in. ``padding`` are places that were
+    added, and hold no word of the text.
     """
 
     known: int = 0
+    encoded: int = 0
     uniform: int = 0
     dropped: int = 0
+    dropped_unprotected: int = 0
     kept_unknown: int = 0
     kept_listed: int = 0
     kept_unprotected: int = 0
@@ -37,7 +41,7 @@ class Counts:
     @property
     def protected(self) -> int:
         """Words in whose place a mechanism puts others."""
-        return self.known + self.uniform
+        return self.known + self.encoded + self.uniform
 
     @property
     def kept(self) -> int:
@@ -49,8 +53,8 @@ class Counts:
 class PreparedText:
     """The slots of a text, in order, and what stands between them.
 
-    ``slots[i]`` is the id of the word at slot ``i``, or ``UNKNOWN`` where a uniform word of the
-    output vocabulary stands in for it; ``text[start:end]`` with ``start, end = spans[i]`` is the
+    ``slots[i]`` is the id of the word at slot ``i``, ``ENCODED`` where the word is not listed but
+    can be encoded, or ``UNKNOWN`` where a uniform word of the output vocabulary stands in; ``text[start:end]`` with ``start, end = spans[i]`` is the
     word itself. The last ``counts.padding`` slots are padding, and hold no word. ``unknown`` and
     ``kept`` hold distinct original words, for the owner of the text alone.
     """
@@ -77,9 +81,41 @@ class PreparedText:
         return np.equal(self.slots, UNKNOWN)
 
     @cached_property
+    def encoded(self) -> BoolArray:
+        """Which slots hold words that are not listed, but can be encoded."""
+        return np.equal(self.slots, ENCODED)
+
+    @cached_property
+    def listed(self) -> BoolArray:
+        """Which slots hold words that the space lists."""
+        return np.greater_equal(self.slots, 0)
+
+    @cached_property
     def ids(self) -> IntArray:
-        """The ids of the words of the text, one for each slot that is not ``uniform``."""
-        return self.slots[~self.uniform]
+        """The ids of the ``listed`` words of the text."""
+        return self.slots[self.listed]
+
+    def surfaces(self, places: BoolArray) -> list[str]:
+        """The words at these slots, as they are compared; for the owner of the text alone."""
+        return [comparable(self.text[start:end]) for start, end in self.spans[places].tolist()]
+
+    def unencoded(self, words: Collection[str]) -> PreparedText:
+        """The same text, with uniform words standing in for these of its ``encoded`` words."""
+        places = self.encoded.copy()
+        places[places] = [word in words for word in self.surfaces(places)]
+        count = int(places.sum())
+        if not count:
+            return self
+        return replace(
+            self,
+            slots=np.where(places, UNKNOWN, self.slots),
+            unknown=tuple(dict.fromkeys((*self.unknown, *self.surfaces(places)))),
+            counts=replace(
+                self.counts,
+                encoded=self.counts.encoded - count,
+                uniform=self.counts.uniform + count,
+            ),
+        )
 
     def padded(self, size: int) -> PreparedText:
         """The same text with so many slots at least; a uniform word stands in for each new one."""
@@ -184,6 +220,7 @@ def caveats(
     fates = (
         (counts.uniform, "unknown", STOOD_IN),
         (counts.dropped, "unknown", "left out"),
+        (counts.dropped_unprotected, "", "left out (not protected)"),
         (counts.kept_unknown, "unknown", "kept in clear (unknown='keep')"),
         (counts.kept_listed, "", "kept in clear (keep list)"),
         (counts.kept_unprotected, "", "kept in clear (not protected)"),

@@ -35,6 +35,28 @@ _PART = regex.compile(rf"[^{JOINERS}\p{{S}}\p{{Cf}}][^{JOINERS}\p{{S}}]*")
 _WHOLE = regex.compile(rf"[\p{{P}}--[{JOINERS}]]|@|\d[\p{{P}}\p{{S}}\p{{Cf}}]+\d", regex.V1)
 
 
+_ENCODABLE = regex.compile(r"[\p{L}\p{M}\p{N}]+(?:['’‘\-‐‑][\p{L}\p{M}\p{N}]+)*+['’]?")
+_DIGIT = regex.compile(r"\p{N}")
+MOST_DIGITS = 4
+"""A word with more digits may be a telephone number, an account or a code: it is not encoded."""
+LONGEST_ENCODED = 64
+
+
+def can_be_encoded(surface: str) -> bool:
+    """Whether a token can be a word, to an encoder that gives any string a vector.
+
+    Words have letters, inner hyphens and apostrophes, and at most four digits (covid-19, 2019).
+    Addresses, codes, long numbers, emoji and other symbols are not encoded: a vector near to them
+    would show their parts.
+    """
+    word = visible(surface)
+    return (
+        len(word) <= LONGEST_ENCODED
+        and _ENCODABLE.fullmatch(word) is not None
+        and len(_DIGIT.findall(word)) <= MOST_DIGITS
+    )
+
+
 class Lexicon(Protocol):
     """What knows words: a ``WordSpace``, or anything else that numbers them.
 
