@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sottovoce.errors import SpaceError, UsageError
 from sottovoce.spaces import store
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
+from sottovoce.spaces.space_encoder import SpaceEncoder
 from sottovoce.spaces.store import DuplicateWordError, SpaceWriter, hash_table, word_hashes
 from sottovoce.types import UNKNOWN
 
@@ -205,3 +206,93 @@ def test_covariance_is_scaled_to_mean_variance_one(toy):
     flat = WordSpace.from_arrays(["x", "y"], [[1.0, 2.0], [1.0, 2.0]])
     with pytest.raises(UsageError, match="no shape"):
         _ = flat.covariance
+
+
+ENCODER = SpaceEncoder("light", "0123", 4)
+
+
+def test_a_space_remembers_the_encoder_of_its_vectors(tmp_path):
+    with SpaceWriter(tmp_path / "space", name="made", dimension=4, encoder=ENCODER) as writer:
+        writer.append(WORDS, VECTORS)
+        writer.commit()
+    stored = WordSpace.open(tmp_path / "space")
+    held = WordSpace.from_arrays(WORDS, VECTORS, encoder=ENCODER)
+    for space in (stored, held):
+        narrow = space.with_output(OutputVocabulary("two", np.array([0, 1])))
+        more = space.with_words(["new"], np.ones((1, 4)))
+        for same in (space, narrow, more, *map(pickle.loads, map(pickle.dumps, (space, more)))):
+            assert same.encoder == ENCODER
+    assert write(tmp_path / "other").encoder is None
+
+
+def test_what_vectors_were_projected_onto_is_kept_and_must_fit(tmp_path):
+    axes = np.random.default_rng(3).standard_normal((9, 4))
+    encoder = SpaceEncoder("light", "0123", 9)
+    settings = {"name": "made", "dimension": 4, "encoder": encoder}
+    with SpaceWriter(tmp_path / "space", axes=axes, **settings) as writer:
+        writer.append(WORDS, VECTORS)
+        writer.commit()
+    assert np.array_equal(WordSpace.open(tmp_path / "space").axes, axes)
+    np.save(tmp_path / "space" / store.AXES, axes[:8])
+    with pytest.raises(SpaceError, match="damaged"):
+        WordSpace.open(tmp_path / "space")
+    (tmp_path / "space" / store.AXES).unlink()
+    with pytest.raises(SpaceError, match="damaged"):
+        WordSpace.open(tmp_path / "space")
+
+
+def test_more_words_are_known_and_never_released(small_space):
+    vectors = np.random.default_rng(5).standard_normal((2, small_space.dimension))
+    narrow = small_space.with_output(OutputVocabulary("even", np.arange(0, 2000, 2)))
+    for base in (small_space, narrow):
+        more = base.with_words(["new", "néw"], vectors)
+        assert more.size == base.size + 2
+        assert more.ids(["new", "word3", "néw", "none"]).tolist() == [2000, 3, 2001, UNKNOWN]
+        assert more.words([2001, 3]) == ["néw", "word3"]
+        assert more.word(2000) == "new"
+        np.testing.assert_array_equal(more.vectors[2000:], vectors.astype(np.float32))
+        np.testing.assert_array_equal(more.vectors[:2000], base.vectors)
+        assert more.output.name == base.output.name
+        np.testing.assert_array_equal(more.output.ids, base.output.ids)
+        assert more.nearest_output is base.nearest_output
+        assert more.covariance is base.covariance
+        made = base.derived("test", 1, lambda: np.array([7]))
+        assert more.derived("test", 1, lambda: np.array([8])) is made
+        assert more.sha256 != base.sha256
+        copy = pickle.loads(pickle.dumps(more))
+        assert copy.sha256 == more.sha256
+        assert copy.ids(["néw"]).tolist() == [2001]
+
+
+def test_more_words_of_a_stored_space_travel_alone(tmp_path):
+    space = write(tmp_path / "space", words=list(map(str, range(5000))), vectors=np.ones((5000, 3)))
+    more = space.with_words(["new"], [[1, 2, 3]])
+    assert len(pickle.dumps(more)) < 1500
+    copy = pickle.loads(pickle.dumps(more))
+    assert copy.vectors[copy.id("new")].tolist() == [1, 2, 3]
+
+
+def test_more_words_keep_other_choices_open(toy):
+    more = toy.with_words(["new"], [[0, 9]]).with_words(["newer"], [[9, 9]])
+    assert more.words([5, 6]) == ["new", "newer"]
+    narrow = more.with_output(OutputVocabulary("two", np.array([1, 4])))
+    assert narrow.output.ids.tolist() == [1, 4]
+    assert narrow.ids(["newer"]).tolist() == [6]
+    assert len(narrow.nearest_output) == 2
+    with pytest.raises(UsageError, match="outside the space"):
+        more.with_output(OutputVocabulary("new ones", np.array([5])))
+
+
+@pytest.mark.parametrize(
+    ("words", "vectors"),
+    [
+        (["a"], [[1, 2]]),
+        (["x", "x"], [[1, 2], [1, 2]]),
+        (["x"], [[1, 2, 3]]),
+        (["x"], [[1, np.nan]]),
+        (["x"], [[1, 2], [3, 4]]),
+    ],
+)
+def test_words_that_cannot_be_added_are_refused(toy, words, vectors):
+    with pytest.raises(UsageError):
+        toy.with_words(words, vectors)

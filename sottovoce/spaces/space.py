@@ -18,6 +18,7 @@ from sottovoce.errors import SpaceError, UsageError
 from sottovoce.files import whole_file
 from sottovoce.spaces import store
 from sottovoce.spaces.nearest import Nearest
+from sottovoce.spaces.space_encoder import SpaceEncoder
 from sottovoce.types import UNKNOWN, Float32Array, Float64Array, IntArray
 
 NORMS_SAMPLED = 10_000
@@ -53,6 +54,12 @@ class WordSpace:
     Ids are positions, 0 to ``size - 1``; ``UNKNOWN`` (-1) stands for a word the space lacks.
     A space opened from a folder pickles as that folder's path and hash, so sending a
     mechanism to a worker process costs a few hundred bytes.
+
+    encoder
+        What gave the words their vectors, where it was a text encoder: so a word that the space
+        lacks has a vector, too.
+    axes
+        What the encoder's vectors were projected onto, (its dimension, dimension), if they were.
     """
 
     def __init__(
@@ -67,9 +74,12 @@ class WordSpace:
         source: dict[str, str] | None = None,
         folder: Path | None = None,
         output: OutputVocabulary | None = None,
+        encoder: SpaceEncoder | None = None,
+        axes: Float64Array | None = None,
     ) -> None:
         self.name = name
         self.source = source or {}
+        self.encoder, self.axes = encoder, axes
         self.folder = folder
         self._folded, self._words, self._offsets, self._table = folded, words, offsets, table
         self._sha256 = sha256
@@ -83,6 +93,7 @@ class WordSpace:
         folder = Path(folder)
         try:
             description = json.loads((folder / store.DESCRIPTION).read_text())
+            encoder = description.get("encoder")
             if description["layout"] != store.LAYOUT:
                 raise SpaceError(
                     f"the space in {folder} has layout {description['layout']}, this version reads "
@@ -97,6 +108,8 @@ class WordSpace:
                 sha256=description["sha256"],
                 source=description["source"],
                 folder=folder.resolve(),
+                encoder=None if encoder is None else SpaceEncoder(**encoder),
+                axes=np.load(folder / store.AXES) if (folder / store.AXES).exists() else None,
             )
             shape = (description["size"], description["dimension"] + 1)
             stated = description.get("norms", {})
@@ -113,6 +126,7 @@ class WordSpace:
             ) from None
         if (
             space._folded.shape != shape
+            or not space._axes_fit()
             or len(space._offsets) != shape[0] + 1
             or len(space._words) != space._offsets[-1]
         ):
@@ -123,6 +137,14 @@ class WordSpace:
         store.refuse_extreme(*(norms or space._typical_norms()))
         return space
 
+    def _axes_fit(self) -> bool:
+        """Whether the encoder's vectors become vectors of this space."""
+        if self.encoder is None:
+            return self.axes is None
+        if self.axes is None:
+            return self.encoder.dimension == self.dimension
+        return self.axes.shape == (self.encoder.dimension, self.dimension)
+
     def _typical_norms(self) -> tuple[float, float]:
         """Median and largest length, of an even sample where there are many words."""
         step = max(1, self.size // NORMS_SAMPLED)
@@ -130,25 +152,24 @@ class WordSpace:
 
     @classmethod
     def from_arrays(
-        cls, words: Sequence[str], vectors: ArrayLike, name: str = "in memory"
+        cls,
+        words: Sequence[str],
+        vectors: ArrayLike,
+        name: str = "in memory",
+        encoder: SpaceEncoder | None = None,
     ) -> WordSpace:
         """A space held in memory, for experiments and tests."""
-        array = np.asarray(vectors, dtype=np.float32)
-        if array.ndim != 2 or len(array) != len(words) or not array.size:
-            raise UsageError(f"{len(words)} words need as many vectors, got shape {array.shape}")
-        if len(set(words)) != len(words):
-            raise UsageError("the words of a space must differ from each other")
-        if not np.isfinite(array).all():
-            raise UsageError("vectors must be finite")
+        folded = _folded(words, vectors)
+        if not folded.size:
+            raise UsageError("a word space needs at least one word")
         encoded = [word.encode("utf-8") for word in words]
-        folded = store.with_half_norms(array)
-        store.refuse_extreme(*store.typical_norms(row_norms(array)))
         return cls(
             name=name,
             folded=folded,
             words=b"".join(encoded),
             offsets=np.cumsum([0, *map(len, encoded)], dtype=np.int64),
             table=store.hash_table(store.word_hashes(words)),
+            encoder=encoder,
         )
 
     # What it holds
@@ -234,6 +255,13 @@ class WordSpace:
             raise UsageError(f"the output vocabulary '{output.name}' has ids outside the space")
         return WordSpace(**self._parts(), output=output)
 
+    def with_words(self, words: Sequence[str], vectors: ArrayLike) -> WordSpace:
+        """The same space with more words at the end, none of which may be released.
+
+        It is held in memory, for attacks and audits that must know of words which the list lacks.
+        """
+        return ExtendedSpace(self, words, vectors)
+
     @cached_property
     def nearest_output(self) -> Nearest:
         """Exact Euclidean search over the output vocabulary (answers positions in it)."""
@@ -290,7 +318,89 @@ class WordSpace:
             "sha256": self._sha256,
             "source": self.source,
             "folder": self.folder,
+            "encoder": self.encoder,
+            "axes": self.axes,
         }
+
+
+class ExtendedSpace(WordSpace):
+    """A space with more words at the end: they have vectors, but are never released.
+
+    Whatever decides how a mechanism draws comes from ``base``: the words that may be released, the
+    search among them, the covariance, and what was derived from the space. So a word drawn here is
+    drawn as it is there.
+    """
+
+    def __init__(self, base: WordSpace, words: Sequence[str], vectors: ArrayLike) -> None:
+        if any(word in base for word in words):
+            raise UsageError("the space has some of these words already")
+        more = _folded(words, vectors)
+        if more.shape[1] != base.dimension + 1:
+            raise UsageError(
+                f"the space has {base.dimension} dimensions, the vectors {more.shape[1] - 1}"
+            )
+        encoded = [word.encode("utf-8") for word in words]
+        ends = base._offsets[-1] + np.cumsum([*map(len, encoded)], dtype=np.int64)
+        super().__init__(
+            name=base.name,
+            folded=np.concatenate([base._folded, more]),
+            words=b"".join([bytes(base._words), *encoded]),
+            offsets=np.concatenate([base._offsets, ends]),
+            table=base._table,
+            source=base.source,
+            output=base.output,
+            encoder=base.encoder,
+            axes=base.axes,
+        )
+        self.base, self._more = base, dict(zip(words, range(base.size, self.size), strict=True))
+
+    def id(self, word: str) -> int:
+        """The id of a word of the list or of those added, or ``UNKNOWN``."""
+        position = self.base.id(word)
+        return self._more.get(word, UNKNOWN) if position == UNKNOWN else position
+
+    def with_output(self, output: OutputVocabulary) -> WordSpace:
+        """The same words, of which only those of ``output`` are released: words of the list."""
+        return ExtendedSpace(self.base.with_output(output), *self._added())
+
+    def with_words(self, words: Sequence[str], vectors: ArrayLike) -> WordSpace:
+        """The same space with still more words."""
+        added_words, added_vectors = self._added()
+        both = np.concatenate([added_vectors, np.asarray(vectors, dtype=np.float32)])
+        return ExtendedSpace(self.base, [*added_words, *words], both)
+
+    @cached_property
+    def nearest_output(self) -> Nearest:
+        """The search among the words of the list."""
+        return self.base.nearest_output
+
+    @cached_property
+    def covariance(self) -> Float64Array:
+        """That of the words of the list."""
+        return self.base.covariance
+
+    def derived(self, name: str, size: int, make: Callable[[], IntArray]) -> IntArray:
+        """What follows from the words of the list."""
+        return self.base.derived(name, size, make)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ExtendedSpace, (self.base, *self._added())
+
+    def _added(self) -> tuple[list[str], Float32Array]:
+        return list(self._more), self.vectors[self.base.size :]
+
+
+def _folded(words: Sequence[str], vectors: ArrayLike) -> Float32Array:
+    """The vectors of words with their half norms, unless something is wrong with either."""
+    array = np.asarray(vectors, dtype=np.float32)
+    if array.ndim != 2 or len(array) != len(words) or not array.shape[1]:
+        raise UsageError(f"{len(words)} words need as many vectors, got shape {array.shape}")
+    if len(set(words)) != len(words):
+        raise UsageError("the words of a space must differ from each other")
+    if not np.isfinite(array).all():
+        raise UsageError("vectors must be finite")
+    store.refuse_extreme(*store.typical_norms(row_norms(array)))
+    return store.with_half_norms(array)
 
 
 def _kept_on_disk(

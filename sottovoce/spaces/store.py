@@ -2,11 +2,12 @@
 
 A space is a folder::
 
-    space.json    name, size, dimension, content hash, where it came from
+    space.json    name, size, dimension, content hash, where it came from, by which encoder
     vectors.npy   float32 (size, dimension + 1); the last column is -|w|^2 / 2
     words.bin     the words, UTF-8, one after the other
     offsets.npy   int64 (size + 1); word i is words.bin[offsets[i]:offsets[i + 1]]
     table.npy     int32 hash table, open addressing: word -> id without building a dict
+    axes.npy      float64 (encoder's dimension, dimension), where its vectors were projected
 
 The extra column turns "nearest by Euclidean distance" into one matrix product
 (argmin |z - w| = argmax z.w - |w|^2 / 2), so the kernel works on the mapped file as it is.
@@ -19,6 +20,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -28,11 +30,12 @@ from numpy.typing import NDArray
 from sottovoce.arrays import row_norms
 from sottovoce.errors import SpaceError
 from sottovoce.files import move_folder
+from sottovoce.spaces.space_encoder import SpaceEncoder
 from sottovoce.types import Float32Array, Float64Array, FloatArray
 
 LAYOUT = 1
 DESCRIPTION, VECTORS, WORDS = "space.json", "vectors.npy", "words.bin"
-OFFSETS, TABLE = "offsets.npy", "table.npy"
+OFFSETS, TABLE, AXES = "offsets.npy", "table.npy", "axes.npy"
 EMPTY_SLOT = -1
 SHORTEST, LONGEST = 1e-6, 1e6
 """Between these lie the median and the largest length of the vectors of a usable space."""
@@ -133,16 +136,25 @@ def stored_blocks(vectors: Path, rows: int = 16384) -> Iterable[Float32Array]:
 class SpaceWriter:
     """Writes a space block by block; it appears under its final name only when complete.
 
-    Use as a context manager; leaving it without :meth:`commit` removes every trace.
+    Use as a context manager; leaving it without :meth:`commit` removes every trace. ``encoder``
+    and ``axes`` say what gave the words their vectors, where something did that can be repeated.
     """
 
     def __init__(
-        self, folder: Path, *, name: str, dimension: int, source: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        *,
+        name: str,
+        dimension: int,
+        source: Mapping[str, str] | None = None,
+        encoder: SpaceEncoder | None = None,
+        axes: Float64Array | None = None,
     ) -> None:
         if dimension < 1:
             raise SpaceError("a word space needs vectors of at least one dimension")
         self.folder, self.name, self.dimension = Path(folder), name, dimension
         self.source = dict(source or {})
+        self.encoder, self.axes = encoder, axes
         self.size = 0
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         self._scratch = Path(tempfile.mkdtemp(prefix=".writing-", dir=self.folder.parent))
@@ -195,6 +207,8 @@ class SpaceWriter:
         hashes = np.concatenate(self._hashes)
         self._refuse_duplicates(hashes, words, offsets)
         np.save(self._made / TABLE, hash_table(hashes))
+        if self.axes is not None:
+            np.save(self._made / AXES, self.axes)
         description = {
             "layout": LAYOUT,
             "name": self.name,
@@ -202,6 +216,7 @@ class SpaceWriter:
             "dimension": self.dimension,
             "sha256": content_hash(words, offsets, stored_blocks(self._made / VECTORS)),
             "source": self.source,
+            "encoder": None if self.encoder is None else asdict(self.encoder),
             "norms": {"median": median, "largest": largest},
         }
         (self._made / DESCRIPTION).write_text(json.dumps(description, indent=2) + "\n")
