@@ -234,7 +234,7 @@ def test_a_wrong_number_of_substitutes_is_refused_without_the_text(space):
     ("options", "message"),
     [
         ({"unknown": "unifrom"}, "did you mean 'uniform'"),
-        ({"unknown": "xyz"}, "choose one of uniform, drop, error, keep"),
+        ({"unknown": "xyz"}, "choose one of encode, uniform, drop, error, keep"),
         ({"protect": "contents"}, "did you mean 'content'"),
         ({"punctuation": "Keep"}, "did you mean 'keep'"),
         ({"restore_case": "yes"}, "True or False"),

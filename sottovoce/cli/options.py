@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, get_type_
 import typer
 
 from sottovoce import defaults
-from sottovoce.choices import Release, UnknownPolicy
+from sottovoce.choices import Release, UnknownPolicy, Unprotected
 from sottovoce.errors import SottovoceError, UsageError
 
 if TYPE_CHECKING:
@@ -192,14 +192,34 @@ class TextOptions:
     panel: ClassVar[str] = "Words"
 
     unknown: Annotated[
-        UnknownPolicy, typer.Option(help="What becomes of words that the space lacks.")
-    ] = "uniform"
+        UnknownPolicy,
+        typer.Option(
+            help="What becomes of words that the space does not list. encode: its encoder gives "
+            "them a vector, and they are drawn for like the others; a space without encoder does "
+            "as with uniform: any word stands in."
+        ),
+    ] = "encode"
     protect: Annotated[
         str | None,
         typer.Option(
             metavar="WHICH",
             help="Words to protect: all, content, or parts of speech as noun,adjective. "
             "As in the mechanism's paper if not given.",
+        ),
+    ] = None
+    unprotected: Annotated[
+        Unprotected | None,
+        typer.Option(
+            help="What becomes of words that are not protected: keep them in clear, or drop them.",
+            show_default=False,
+        ),
+    ] = None
+    phrases: Annotated[
+        bool | None,
+        typer.Option(
+            "--phrases/--single-words",
+            help="Replace words together that the space lists as one, as 'skin cancer', or singly.",
+            show_default=False,
         ),
     ] = None
     keep: Annotated[
@@ -219,8 +239,10 @@ class TextOptions:
 
         used = {
             "--keep": bool(self.keep),
-            "--unknown": self.unknown != "uniform",
+            "--unknown": self.unknown != "encode",
             "--protect": self.protect is not None,
+            "--unprotected": self.unprotected is not None,
+            "--phrases": self.phrases is not None,
             "--drop-punctuation": self.drop_punctuation,
         }
         for option in used:
@@ -229,6 +251,8 @@ class TextOptions:
         return TextPipeline(
             unknown=self.unknown,
             protect=self.protect or mechanism.protects,
+            unprotected=self.unprotected or "keep",
+            phrases=bool(self.phrases),
             keep=listed_words(self.keep),
             punctuation="drop" if self.drop_punctuation else "keep",
             restore_case=restore_case,

@@ -79,7 +79,12 @@ class ResourceCache:
 
 def pipeline(texts: Texts, mechanism: Mechanism) -> TextPipeline:
     """How texts are cut; by default the mechanism's paper says what is protected."""
-    cut = TextPipeline(unknown=texts.unknown, protect=texts.protect or mechanism.protects)
+    cut = TextPipeline(
+        unknown=texts.unknown,
+        protect=texts.protect or mechanism.protects,
+        unprotected=texts.unprotected,
+        phrases=texts.phrases,
+    )
     if not mechanism.by_word:
         return cut
     return cut.laid_out(shuffle=texts.order == "shuffled", pad_to=texts.pad_to)

@@ -19,7 +19,7 @@ from sottovoce.randomness import Draws, Streams
 from sottovoce.spaces.distances import Distances
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import Counts
-from sottovoce.types import Float64Array, IntArray
+from sottovoce.types import Float32Array, Float64Array, IntArray
 
 if TYPE_CHECKING:
     from sottovoce.text import TextPipeline
@@ -228,6 +228,16 @@ class WordMechanism(Mechanism):
     @abstractmethod
     def draw(self, ids: IntArray, draws: Draws) -> IntArray:
         """One substitute for each id; ``draws`` has as many rows as there are ids."""
+
+    def draw_at(self, vectors: Float32Array, draws: Draws) -> IntArray:
+        """One substitute for each vector: that of a word which the space does not list.
+
+        The word is drawn for as if the space had it at its end: by the same law, with the same
+        words to be released.
+        """
+        places = self.space.size + np.arange(len(vectors))
+        extended = self.space.with_words([f"\0{place}" for place in places], vectors)
+        return replace(self, space=extended).draw(places, draws)
 
     def sample(self, ids: IntArray, n: int, rng: Generator) -> IntArray:
         """``n`` independent substitutes for each id, (n, len(ids))."""

@@ -104,13 +104,21 @@ class NoiseMechanism(WordMechanism):
 
     def perturb(self, ids: IntArray, draws: Draws) -> Float32Array:
         """The noisy points z of words."""
+        return self.move(self.space.vectors[ids], draws)
+
+    def move(self, vectors: Float32Array, draws: Draws) -> Float32Array:
+        """The noisy points z of vectors, of listed words or of any others."""
         points = self.noise(draws)
-        points += self.space.vectors[ids]
+        points += vectors
         return points.astype(np.float32)
 
     def draw(self, ids: IntArray, draws: Draws) -> IntArray:
         """One substitute for each id."""
         return self.settle(self.perturb(ids, draws), draws)
+
+    def draw_at(self, vectors: Float32Array, draws: Draws) -> IntArray:
+        """One substitute for each vector."""
+        return self.settle(self.move(vectors, draws), draws)
 
     def settle(self, points: Float32Array, draws: Draws) -> IntArray:
         """The word released for each noisy point: the nearest one."""
@@ -121,9 +129,13 @@ class NoiseMechanism(WordMechanism):
 
         However large ``k``, this costs one release.
         """
+        return self.draw_once_at(self.space.vectors[ids], k, draws)
+
+    def draw_once_at(self, vectors: Float32Array, k: int, draws: Draws) -> IntArray:
+        """The same for vectors, of listed words or of any others."""
         require(k >= 1, f"ask for at least one variant, not {k}")
         self.check_once(k)
-        return self.settle_many(self.perturb(ids, draws), k, draws)
+        return self.settle_many(self.move(vectors, draws), k, draws)
 
     def settle_many(self, points: Float32Array, k: int, draws: Draws) -> IntArray:
         """``k`` distinct words for each noisy point: the nearest ones."""

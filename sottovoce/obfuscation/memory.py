@@ -17,11 +17,11 @@ from numpy.random import Generator
 
 from sottovoce.choices import Release
 from sottovoce.mechanisms.base import ROWS_AT_A_TIME, Mechanism, WordMechanism
-from sottovoce.mechanisms.noise import NoiseMechanism
+from sottovoce.obfuscation.open_words import OpenWords
+from sottovoce.obfuscation.words import drawn_at, drawn_listed
 from sottovoce.randomness import Draws, Streams, keyed_generator
 from sottovoce.text import PreparedText
-from sottovoce.text.comparing import comparable
-from sottovoce.types import IntArray
+from sottovoce.types import ENCODED, UNKNOWN, Float32Array, IntArray
 
 DRAWING = 1
 """Raise it with any change that makes a mechanism draw otherwise from the same generator."""
@@ -65,17 +65,31 @@ class KeyedWords:
             drawn[rows] = self._draw(released[numbers], generators)
         return drawn
 
+    def encoded(self, words: Sequence[str], vectors: Float32Array) -> IntArray:
+        """The same for words that the space does not list, by their vectors."""
+        drawn = np.empty((len(words), self._n), dtype=np.int64)
+        for rows in self._blocks(len(words)):
+            generators = [self._generator("encoded", word) for word in words[rows]]
+            draws, times = self._draws(generators)
+            at = np.repeat(vectors[rows], times, axis=0)
+            drawn[rows] = drawn_at(self._mechanism, at, self._n, self._once, draws).reshape(
+                -1, self._n
+            )
+        return drawn
+
     def _blocks(self, count: int) -> list[slice]:
         step = max(1, ROWS_AT_A_TIME // self._n)
         return [slice(start, start + step) for start in range(0, count, step)]
 
     def _draw(self, ids: IntArray, generators: list[Generator]) -> IntArray:
-        if self._once:
-            assert isinstance(self._mechanism, NoiseMechanism)  # noqa: S101 - it supports_once
-            draws = Draws([(generator, 1) for generator in generators])
-            return self._mechanism.draw_once(ids, self._n, draws)
-        draws = Draws([(generator, self._n) for generator in generators])
-        return self._mechanism.draw(np.repeat(ids, self._n), draws).reshape(-1, self._n)
+        draws, times = self._draws(generators)
+        drawn = drawn_listed(self._mechanism, np.repeat(ids, times), self._n, self._once, draws)
+        return drawn.reshape(-1, self._n)
+
+    def _draws(self, generators: list[Generator]) -> tuple[Draws, int]:
+        """Draws for words, and how many each word needs: one if all variants are read off it."""
+        times = 1 if self._once else self._n
+        return Draws([(generator, times) for generator in generators]), times
 
     def _generator(self, kind: str, word: str) -> Generator:
         return keyed_generator(keyed_hash(self._key, kind, word))
@@ -119,15 +133,17 @@ class Memory:
     def names(self, text: PreparedText, mechanism: WordMechanism) -> list[Name]:
         """What the draws of a text belong to, one for each slot but those that are padding.
 
-        A known word is the one that the space has for it: *Skin*, *skin* and *skin's* are one. An
-        unknown one is compared as words are.
+        A known word is the one that the space has for it: *Skin*, *skin* and *skin's* are one.
+        Others are compared as words are.
         """
         size = len(text) - text.counts.padding
+        slots = text.slots[:size].tolist()
         words = mechanism.space.words(np.maximum(text.slots[:size], 0))
-        spans, unknown = text.spans[:size].tolist(), text.uniform[:size].tolist()
+        surfaces = text.surfaces(np.arange(len(text)) < size)
+        kinds = {UNKNOWN: "unknown", ENCODED: "encoded"}
         return [
-            ("unknown", comparable(text.text[start:end])) if lacking else ("known", word)
-            for lacking, word, (start, end) in zip(unknown, words, spans, strict=True)
+            (kinds[slot], surface) if slot in kinds else ("known", word)
+            for slot, word, surface in zip(slots, words, surfaces, strict=True)
         ]
 
     def streams(self, names: Sequence[Name]) -> KeyedStreams:
@@ -135,12 +151,15 @@ class Memory:
         return KeyedStreams(self._key, names)
 
     def substitutes(
-        self, text: PreparedText, names: Sequence[Name], mechanism: WordMechanism, streams: Streams
+        self, opened: OpenWords, names: Sequence[Name], mechanism: WordMechanism, streams: Streams
     ) -> IntArray:
-        """The ids of the substitutes, (n, slots); each word's are dealt in random order."""
+        """The ids of one text's substitutes, (n, slots); each word's are dealt in random order."""
+        (text,) = opened.texts
         drawn = np.empty((len(text), self._n), dtype=np.int64)
         words = KeyedWords(keyed_hash(self._key, "words"), mechanism, self._n, self._once)
-        drawn[~text.uniform] = words.known(text.ids)
+        drawn[text.listed] = words.known(text.ids)
+        encoded = opened.between(0)
+        drawn[text.encoded] = words.encoded(encoded, opened.vectors(encoded))
         unknown = words.unknown([word for kind, word in names if kind == "unknown"])
         # Padding belongs to the text: were it the same everywhere, it could be told by that.
         padding_key = keyed_hash(self._key, "padding", *names)

@@ -21,6 +21,7 @@ from sottovoce.mechanisms.base import (
     require,
 )
 from sottovoce.obfuscation.memory import KeyedStreams, Memory
+from sottovoce.obfuscation.open_words import OpenWords
 from sottovoce.obfuscation.result import Obfuscation
 from sottovoce.obfuscation.words import WordRelease
 from sottovoce.randomness import Randomness, Streams, is_seeded
@@ -155,10 +156,10 @@ class Obfuscator:
     def _word_by_word(
         self, mechanism: WordMechanism, texts: Sequence[str], first: int, streams: Streams
     ) -> list[Obfuscation]:
-        prepared_texts = [self._prepared(text, mechanism) for text in texts]
+        opened = OpenWords(mechanism.space, [self._prepared(text, mechanism) for text in texts])
         once = self.release == "once"
-        release = WordRelease(mechanism, self.n, once, prepared_texts, first, streams)
-        drawn = zip(prepared_texts, release.substitutes(), strict=True)
+        release = WordRelease(mechanism, self.n, once, opened, first, streams)
+        drawn = zip(opened.texts, release.substitutes(), strict=True)
         return [
             self._filled(mechanism, prepared, substitutes, streams, number)
             for number, (prepared, substitutes) in enumerate(drawn, first)
@@ -176,10 +177,11 @@ class Obfuscator:
         """
         mechanism = self.mechanism
         if isinstance(mechanism, WordMechanism):
-            prepared = self._prepared(text, mechanism)
+            opened = OpenWords(mechanism.space, [self._prepared(text, mechanism)])
+            (prepared,) = opened.texts
             names = memory.names(prepared, mechanism)
             streams = memory.streams(names)
-            substitutes = memory.substitutes(prepared, names, mechanism, streams)
+            substitutes = memory.substitutes(opened, names, mechanism, streams)
             result = self._filled(mechanism, prepared, substitutes, streams, 0)
         else:
             folded = folded_text(text)
@@ -214,7 +216,8 @@ class Obfuscator:
         words = mechanism.space.words(substitutes.ravel())
         width = len(prepared)
         rows = [words[v * width : (v + 1) * width] for v in range(self.n)]
-        returned = substitutes[:, ~prepared.uniform] == prepared.ids
+        # A word that is not listed cannot come back.
+        returned = substitutes[:, ~prepared.uniform] == prepared.slots[~prepared.uniform]
         says_layout = WORD_BY_WORD in mechanism.guarantee.caveats
         orders = None
         if prepared.order == "shuffled":

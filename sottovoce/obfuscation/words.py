@@ -9,19 +9,41 @@ import numpy as np
 
 from sottovoce.mechanisms.base import ROWS_AT_A_TIME, WordMechanism
 from sottovoce.mechanisms.noise import NoiseMechanism
+from sottovoce.obfuscation.open_words import OpenWords
 from sottovoce.randomness import UNIT, Draws, Streams
 from sottovoce.text import PreparedText
-from sottovoce.types import IntArray
+from sottovoce.types import ENCODED, Float32Array, IntArray
 
 Unit: TypeAlias = tuple[int, int, int, int]
 """Words ``start`` to ``end`` of a variant of a text: (text, variant, start, end)."""
 
 
+def drawn_listed(
+    mechanism: WordMechanism, ids: IntArray, n: int, once: bool, draws: Draws
+) -> IntArray:
+    """Substitutes of listed words: ``n`` of each off one point if ``once``, else one, (ids, …)."""
+    if once:
+        assert isinstance(mechanism, NoiseMechanism)  # noqa: S101 - it supports_once
+        return mechanism.draw_once(ids, n, draws)
+    return mechanism.draw(ids, draws)[:, None]
+
+
+def drawn_at(
+    mechanism: WordMechanism, vectors: Float32Array, n: int, once: bool, draws: Draws
+) -> IntArray:
+    """The same for the vectors of words that are not listed."""
+    if once:
+        assert isinstance(mechanism, NoiseMechanism)  # noqa: S101 - it supports_once
+        return mechanism.draw_once_at(vectors, n, draws)
+    return mechanism.draw_at(vectors, draws)[:, None]
+
+
 class WordRelease:
     """All words of a batch of texts, laid end to end so that the mechanism sees large arrays.
 
-    A uniform word of the output vocabulary stands in for each word that the space lacks, one for
-    all variants, and goes through the mechanism like any other: its place shows what a known
+    A word that the space does not list, but its encoder can read, goes through the mechanism by
+    its vector. For each other unknown word a uniform word of the output vocabulary stands in, one
+    for all variants, and goes through the mechanism like any other: its place shows what a known
     uniform word would give.
 
     The layout is a sequence of units, each at most 256 words of one variant of one text with a
@@ -33,12 +55,13 @@ class WordRelease:
         mechanism: WordMechanism,
         n: int,
         once: bool,
-        texts: list[PreparedText],
+        opened: OpenWords,
         first: int,
         streams: Streams,
     ) -> None:
         self.mechanism, self.n, self.once = mechanism, n, once
-        self.texts, self.first, self.streams = texts, first, streams
+        self.first, self.streams = first, streams
+        self.opened, self.texts = opened, opened.texts
 
     def substitutes(self) -> list[IntArray]:
         """The ids of the substitutes, one array (n, slots) for each text."""
@@ -80,19 +103,32 @@ class WordRelease:
         """Draw substitutes for the words of some units in one call; put them where they belong."""
         ids = np.concatenate([words[number][a:b] for number, _, a, b in units])
         draws = self._draws(units, Streams.WORDS)
+        substitutes = self._drawn(ids, units, draws)
         if self.once:
-            assert isinstance(self.mechanism, NoiseMechanism)  # noqa: S101 - it supports_once
             # The words near one point, dealt to the variants in random order.
-            near = self.mechanism.draw_once(ids, self.n, draws)
             orders = self._draws(units, Streams.DEALING).orders(self.n)
-            substitutes = np.take_along_axis(near, orders, axis=1)
-        else:
-            substitutes = self.mechanism.draw(ids, draws)[:, None]
+            substitutes = np.take_along_axis(substitutes, orders, axis=1)
         row = 0
         for number, variant, start, end in units:
             variants = slice(None) if self.once else slice(variant, variant + 1)
             drawn[number][variants, start:end] = substitutes[row : row + end - start].T
             row += end - start
+
+    def _drawn(self, ids: IntArray, units: list[Unit], draws: Draws) -> IntArray:
+        """The substitutes of words, (words, n) if all are read off one point, else (words, 1)."""
+        encoded = np.flatnonzero(ids == ENCODED)
+        if not len(encoded):
+            return drawn_listed(self.mechanism, ids, self.n, self.once, draws)
+        vectors = self.opened.vectors(
+            [word for number, _, a, b in units for word in self.opened.between(number, a, b)]
+        )
+        listed = np.flatnonzero(ids != ENCODED)
+        out = np.empty((len(ids), self.n if self.once else 1), dtype=np.int64)
+        out[listed] = drawn_listed(
+            self.mechanism, ids[listed], self.n, self.once, draws.only(listed)
+        )
+        out[encoded] = drawn_at(self.mechanism, vectors, self.n, self.once, draws.only(encoded))
+        return out
 
     def _draws(self, units: list[Unit], purpose: int) -> Draws:
         generators = [

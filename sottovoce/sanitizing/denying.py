@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
@@ -31,6 +31,11 @@ class Denying:
     def encoder(self) -> object | None:
         """What gives words a vector that the space does not list."""
         return self._space.encoder
+
+    @property
+    def phrases(self) -> Mapping[str, int]:
+        """The words that phrases of the space begin with."""
+        return self._space.phrases
 
     def id(self, word: str) -> int:
         """The id of a word, ``DENIED`` or ``UNKNOWN``."""
@@ -85,6 +90,9 @@ def never_releasing(mechanism: WordMechanism, deny: frozenset[str]) -> WordMecha
     """The mechanism without the denied words among those it may release."""
     space = mechanism.space
     forms = {form for word in deny for form in (*spellings(word), *spellings(word + "'s"))}
-    left = np.setdiff1d(space.output.ids, space.ids(sorted(forms)))
+    phrases = space.phrase_ids
+    with_denied = [not forms.isdisjoint(phrase.split()) for phrase in space.words(phrases)]
+    denied = np.concatenate([space.ids(sorted(forms)), phrases[np.array(with_denied, np.bool_)]])
+    left = np.setdiff1d(space.output.ids, denied)
     name = f"{space.output.name} without the deny-list"
     return replace(mechanism, space=space.with_output(OutputVocabulary(name, left)))

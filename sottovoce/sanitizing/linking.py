@@ -18,8 +18,7 @@ from sottovoce.errors import UsageError
 from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.obfuscation.memory import KeyedWords
-from sottovoce.text import PreparedText
-from sottovoce.text.comparing import comparable
+from sottovoce.obfuscation.open_words import OpenWords
 from sottovoce.types import IntArray
 
 SECRET_BYTES = 32
@@ -72,17 +71,17 @@ class Linked:
         self._words = KeyedWords(hmac.digest(secret, label, "sha256"), mechanism)
         self._drawn = np.full(mechanism.space.size, NOT_YET)
 
-    def substitutes(self, texts: list[PreparedText]) -> list[IntArray]:
+    def substitutes(self, opened: OpenWords) -> list[IntArray]:
         """The ids of the substitutes, one array (1, slots) for each text."""
-        ids = np.unique(np.concatenate([text.ids for text in texts]))
+        ids = np.unique(np.concatenate([text.ids for text in opened.texts]))
         new = ids[self._drawn[ids] == NOT_YET]
         self._drawn[new] = self._words.known(new)[:, 0]
-        return [self._filled(text) for text in texts]
+        return [self._filled(opened, number) for number in range(len(opened.texts))]
 
-    def _filled(self, text: PreparedText) -> IntArray:
+    def _filled(self, opened: OpenWords, number: int) -> IntArray:
+        text, encoded = opened.texts[number], opened.between(number)
         slots = np.empty((1, len(text)), dtype=np.int64)
-        slots[0, ~text.uniform] = self._drawn[text.ids]
-        spans = text.spans[text.uniform].tolist()
-        unknown_words = [comparable(text.text[start:end]) for start, end in spans]
-        slots[0, text.uniform] = self._words.unknown(unknown_words)[:, 0]
+        slots[0, text.listed] = self._drawn[text.ids]
+        slots[0, text.encoded] = self._words.encoded(encoded, opened.vectors(encoded))[:, 0]
+        slots[0, text.uniform] = self._words.unknown(text.surfaces(text.uniform))[:, 0]
         return slots

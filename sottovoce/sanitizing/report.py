@@ -58,8 +58,10 @@ class Report:
         counts, pipeline = self.counts, self.sanitizer.obfuscator.pipeline
         return caveats(
             Counts(
+                encoded=counts.encoded,
                 uniform=counts.uniform,
                 dropped=counts.dropped,
+                dropped_unprotected=counts.dropped_unprotected,
                 kept_unknown=counts.kept_unknown,
                 kept_listed=counts.kept_listed,
                 kept_unprotected=counts.kept_unprotected,
@@ -94,6 +96,7 @@ class Report:
             else None,
             "unknown": {
                 "policy": obfuscator.pipeline.unknown,
+                "encoded": counts.encoded,
                 "uniform": counts.uniform,
                 "dropped": counts.dropped,
                 "kept": counts.kept_unknown,
@@ -103,6 +106,10 @@ class Report:
                 "unknown": counts.kept_unknown,
                 "keep_list": counts.kept_listed,
                 "not_protected": counts.kept_unprotected,
+            },
+            "left_out": {
+                "unknown": counts.dropped,
+                "not_protected": counts.dropped_unprotected,
             },
             "mechanism": mechanism.spec,
             "epsilon": getattr(mechanism, "epsilon", None),

@@ -14,6 +14,7 @@ from numpy.random import Generator, SeedSequence
 from sottovoce.errors import SottovoceError, UnknownWordError, UsageError
 from sottovoce.mechanisms.base import Mechanism, PoolMechanism, WordMechanism, require
 from sottovoce.obfuscation import Obfuscator
+from sottovoce.obfuscation.open_words import OpenWords
 from sottovoce.obfuscation.words import WordRelease
 from sottovoce.randomness import Streams
 from sottovoce.sanitizing.denying import deny_list, denying, never_releasing
@@ -47,11 +48,14 @@ class DatasetCounts:
     """Words in whose place another one stands now."""
     returned: int = 0
     """Words that the mechanism drew for themselves."""
+    encoded: int = 0
+    """Words that the space does not list, drawn for by their vectors; among ``changed``."""
     uniform: int = 0
     """Unknown words for which a uniform word stood in; among ``changed``."""
     denied: int = 0
     """Words of the deny-list, for which a uniform word stood in; among ``changed``."""
     dropped: int = 0
+    dropped_unprotected: int = 0
     kept_unknown: int = 0
     kept_listed: int = 0
     kept_unprotected: int = 0
@@ -203,17 +207,18 @@ class Sanitizer:
         self, mechanism: WordMechanism, texts: list[str], first: int, streams: Streams
     ) -> tuple[list[str], DatasetCounts]:
         cut = [self._prepared(mechanism, text, first + i) for i, text in enumerate(texts)]
-        prepared = [text for text, _ in cut]
+        opened = OpenWords(mechanism.space, [text for text, _ in cut])
+        prepared = opened.texts
         if self.linkable is not None:
-            substitutes = linked(self.linkable, mechanism).substitutes(prepared)
+            substitutes = linked(self.linkable, mechanism).substitutes(opened)
         else:
-            release = WordRelease(mechanism, 1, False, prepared, first, streams)
+            release = WordRelease(mechanism, 1, False, opened, first, streams)
             substitutes = release.substitutes()
         ids = np.concatenate(substitutes, axis=1)[0]
         words = mechanism.space.words(ids)
         returned = self._returned(mechanism, prepared, ids, words)
         released, counts, at = [], DatasetCounts(), 0
-        for text, denied in cut:
+        for text, (_, denied) in zip(prepared, cut, strict=True):
             end = at + len(text)
             released.append(text.render(words[at:end]))
             counts += _count_text(text, denied, sum(returned[at:end]))
@@ -284,13 +289,15 @@ def _count_text(prepared: PreparedText, denied: int, returned: int) -> DatasetCo
     fates = prepared.counts
     return DatasetCounts(
         texts=1,
-        empty=not (len(prepared) or fates.dropped or fates.kept),
-        words=len(prepared) + fates.dropped + fates.kept,
+        empty=not (len(prepared) or fates.left_out or fates.kept),
+        words=len(prepared) + fates.left_out + fates.kept,
         changed=len(prepared) - returned,
         returned=returned,
+        encoded=fates.encoded,
         uniform=fates.uniform,
         denied=denied,
         dropped=fates.dropped,
+        dropped_unprotected=fates.dropped_unprotected,
         kept_unknown=fates.kept_unknown,
         kept_listed=fates.kept_listed,
         kept_unprotected=fates.kept_unprotected,

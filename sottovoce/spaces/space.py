@@ -232,6 +232,21 @@ class WordSpace:
     def ids(self, words: Sequence[str]) -> IntArray:
         return np.fromiter((self.id(word) for word in words), dtype=np.int64, count=len(words))
 
+    @cached_property
+    def phrase_ids(self) -> IntArray:
+        """The ids of entries of several words, with blanks between them."""
+        blanks = np.flatnonzero(np.frombuffer(cast("bytes", self._words), np.uint8) == ord(" "))
+        return np.unique(np.searchsorted(self._offsets, blanks, side="right") - 1)
+
+    @cached_property
+    def phrases(self) -> dict[str, int]:
+        """The words that phrases begin with, each with the number of words of the longest."""
+        longest: dict[str, int] = {}
+        for phrase in self.words(self.phrase_ids):
+            first, *rest = phrase.split(" ")
+            longest[first] = max(longest.get(first, 1), 1 + len(rest))
+        return longest
+
     def __contains__(self, word: str) -> bool:
         return self.id(word) != UNKNOWN
 

@@ -24,8 +24,13 @@ from sottovoce.types import ENCODED, UNKNOWN, IntArray
 _LINE_BREAKS = frozenset("\n\r\u2028\u2029")
 
 Fate: TypeAlias = Literal[
-    *("encoded", "uniform", "dropped", "dropped_unprotected"),
-    *("kept_unknown", "kept_listed", "kept_unprotected"),
+    "encoded",
+    "uniform",
+    "dropped",
+    "dropped_unprotected",
+    "kept_unknown",
+    "kept_listed",
+    "kept_unprotected",
 ]
 
 
@@ -107,6 +112,14 @@ def fragment(
         position = end
     builder.gap(chunk[position:])
     return builder.finish()
+
+
+def phrase_fragment(chunk: str, start: int, end: int, phrase: int, punctuated: bool) -> Fragment:
+    """The fragment of a chunk that holds a phrase: one slot, and the punctuation around it."""
+    before, after = (
+        (punctuation(chunk[:start]), punctuation(chunk[end:])) if punctuated else ("", "")
+    )
+    return Fragment((before, after), (phrase,), (start, end), ())
 
 
 class _Builder:

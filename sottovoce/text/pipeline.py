@@ -14,7 +14,8 @@ from sottovoce.choices import Order, UnknownPolicy, Unprotected
 from sottovoce.errors import PrivacyWarning, UnknownWordError, UsageError, did_you_mean
 from sottovoce.language.tagging import check_tagger, load_tagger
 from sottovoce.text.comparing import comparable_words
-from sottovoce.text.fragments import Assembly, Fragment, Rules, fragment
+from sottovoce.text.fragments import Assembly, Fragment, Rules, fragment, phrase_fragment
+from sottovoce.text.phrases import PhraseLexicon, join_phrases, phrase_in
 from sottovoce.text.prepared import PreparedText
 from sottovoce.text.protection import PROTECTIONS, Judged, judged_blocks, no_word, protected_tags
 from sottovoce.text.resolve import Lexicon
@@ -47,6 +48,9 @@ class TextPipeline:
         kinds then stay in clear.
     unprotected
         ``keep`` the words that ``protect`` leaves out in clear, or ``drop`` them.
+    phrases
+        Take several words as one where the space lists them so, as *skin cancer*: they get one
+        substitute. Where parts of speech decide what is protected, words stay single.
     keep
         Words to release in clear, in any case; exact matches only.
     punctuation
@@ -72,6 +76,7 @@ class TextPipeline:
     order: Order = "kept"
     pad_to: int = 0
     unprotected: Unprotected = "keep"
+    phrases: bool = False
 
     def __post_init__(self) -> None:
         _check_choice("unknown", self.unknown, get_args(UnknownPolicy))
@@ -86,8 +91,9 @@ class TextPipeline:
             )
         if type(self.pad_to) is not int or not 0 <= self.pad_to <= MOST_PADDING:
             raise UsageError(f"pad_to is a number of words from 0 to {MOST_PADDING}")
-        if not isinstance(self.restore_case, bool):
-            raise UsageError("restore_case must be True or False")
+        for option in ("restore_case", "phrases"):
+            if not isinstance(getattr(self, option), bool):
+                raise UsageError(f"{option} must be True or False")
         object.__setattr__(self, "keep", comparable_words(self.keep, "keep"))
         if self.unknown == "keep":
             warnings.warn(
@@ -153,17 +159,24 @@ class TextPipeline:
 
         def learn(key: Key) -> Fragment:
             chunk, flags = (key, ()) if isinstance(key, str) else key
-            piece = fragment(chunk, space, rules, flags)
+            phrase = phrase_in(chunk, space) if self.phrases else None
+            piece = (
+                phrase_fragment(chunk, *phrase, rules.punctuation)
+                if phrase
+                else fragment(chunk, space, rules, flags)
+            )
             if len(chunk) <= _REMEMBERED_LENGTH:
                 remembered[key] = piece
             return piece
 
-        for keys, chunks, blanks in self._blocks(text):
+        for keys, chunks, blanks in self._blocks(text, space):
             if len(remembered) > _REMEMBERED_CHUNKS:
                 remembered = _remembered[space][self] = {}
             yield chunks, [remembered.get(key) or learn(key) for key in keys], blanks
 
-    def _blocks(self, text: str) -> Iterator[tuple[Sequence[Key], list[str], list[str]]]:
+    def _blocks(
+        self, text: str, space: Lexicon
+    ) -> Iterator[tuple[Sequence[Key], list[str], list[str]]]:
         """Cut a text at whitespace, in blocks: what decides about each chunk, chunks, whitespace.
 
         The chunk alone decides, or together with what the whole text says about its tokens.
@@ -173,6 +186,8 @@ class TextPipeline:
                 yield judged, [chunk for chunk, _ in judged], blanks
         else:
             for chunks, blanks in blocks(text):
+                if self.phrases and isinstance(space, PhraseLexicon):
+                    chunks, blanks = join_phrases(chunks, blanks, space, self.keep)
                 yield chunks, chunks, blanks
 
 

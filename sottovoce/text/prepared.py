@@ -44,6 +44,11 @@ class Counts:
         return self.known + self.encoded + self.uniform
 
     @property
+    def left_out(self) -> int:
+        """Words that are not released at all."""
+        return self.dropped + self.dropped_unprotected
+
+    @property
     def kept(self) -> int:
         """Words released in clear, for whatever reason."""
         return self.kept_unknown + self.kept_listed + self.kept_unprotected
@@ -53,10 +58,11 @@ class Counts:
 class PreparedText:
     """The slots of a text, in order, and what stands between them.
 
-    ``slots[i]`` is the id of the word at slot ``i``, ``ENCODED`` where the word is not listed but
-    can be encoded, or ``UNKNOWN`` where a uniform word of the output vocabulary stands in; ``text[start:end]`` with ``start, end = spans[i]`` is the
-    word itself. The last ``counts.padding`` slots are padding, and hold no word. ``unknown`` and
-    ``kept`` hold distinct original words, for the owner of the text alone.
+    ``slots[i]`` is the id of the word at slot ``i``; ``ENCODED`` where the space does not list it,
+    but its encoder can read it; ``UNKNOWN`` where a uniform word of the output vocabulary stands
+    in for it. ``text[start:end]`` with ``start, end = spans[i]`` is the word itself. The last
+    ``counts.padding`` slots are padding, and hold no word. ``unknown`` and ``kept`` hold distinct
+    original words, for the owner of the text alone.
     """
 
     text: str

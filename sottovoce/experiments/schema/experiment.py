@@ -13,7 +13,15 @@ from typing import Annotated, Any, ClassVar, TypeAlias, get_args
 from annotated_types import Ge, Le, MinLen
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Strict
 
-from sottovoce.choices import POOLINGS, RELEASES, Order, Pooling, Release, UnknownPolicy
+from sottovoce.choices import (
+    POOLINGS,
+    RELEASES,
+    Order,
+    Pooling,
+    Release,
+    UnknownPolicy,
+    Unprotected,
+)
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.evaluation.downstream.models import MODELS
 from sottovoce.evaluation.search_quality import effectiveness
@@ -209,6 +217,8 @@ class TextsTable:
     protect: Annotated[Text, AfterValidator(_protection)] | None = None
     order: Annotated[Order, one_of(get_args(Order))] | None = None
     pad_to: Annotated[int, Strict(), Ge(0), Le(MOST_PADDING)] | None = None
+    unprotected: Annotated[Unprotected, one_of(get_args(Unprotected))] | None = None
+    phrases: Annotated[bool, Strict()] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,6 +307,10 @@ def file_tables() -> type[FileTables]:
 # What the tables become
 
 
+CUT = ("unknown", "protect", "order", "pad_to", "unprotected", "phrases")
+"""The settings that say how texts are cut."""
+
+
 @dataclass(frozen=True)
 class Texts:
     """What mechanisms work on, and how texts are cut.
@@ -306,20 +320,24 @@ class Texts:
     """
 
     resources: tuple[tuple[str, Any], ...] = ()
-    unknown: UnknownPolicy = "uniform"
+    unknown: UnknownPolicy = "encode"
     protect: str | None = None
     """None: what the mechanism's paper protects."""
     order: Order = "kept"
     """``shuffled``: the words of each variant in random order, without punctuation."""
     pad_to: int = 0
+    unprotected: Unprotected = "keep"
+    phrases: bool = False
 
     @classmethod
     def of(
         cls,
-        unknown: UnknownPolicy = "uniform",
+        unknown: UnknownPolicy = "encode",
         protect: str | None = None,
         order: Order = "kept",
         pad_to: int = 0,
+        unprotected: Unprotected = "keep",
+        phrases: bool = False,
         **settings: Any,
     ) -> Texts:
         """Settings that are None, or their default, say nothing."""
@@ -329,7 +347,7 @@ class Texts:
             for name, value in sorted(settings.items())
             if value is not None and value != defaults[name]
         )
-        return cls(tuple(resources), unknown, protect, order, pad_to)
+        return cls(tuple(resources), unknown, protect, order, pad_to, unprotected, phrases)
 
     def settings(self, kind: str) -> dict[str, Any]:
         """All settings of a kind of resource."""
@@ -342,8 +360,7 @@ class Texts:
     def to_dict(self) -> dict[str, Any]:
         """For the manifest: all settings, also the defaults."""
         resources = chosen_settings() | dict(self.resources)
-        cut = {name: getattr(self, name) for name in ("unknown", "protect", "order", "pad_to")}
-        return {**resources, **cut}
+        return {**resources, **{name: getattr(self, name) for name in CUT}}
 
 
 @dataclass(frozen=True)

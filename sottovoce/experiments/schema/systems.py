@@ -247,6 +247,8 @@ def _texts(table: TextsTable, default: Texts) -> Texts:
         protect=table.protect or default.protect,
         order=table.order or default.order,
         pad_to=default.pad_to if table.pad_to is None else table.pad_to,
+        unprotected=table.unprotected or default.unprotected,
+        phrases=default.phrases if table.phrases is None else table.phrases,
         **dict(default.resources) | _settings_said(table),
     )
 

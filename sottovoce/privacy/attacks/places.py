@@ -21,6 +21,7 @@ from sottovoce.errors import UsageError
 from sottovoce.privacy.attacks.releases import Released
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import TextPipeline, folded_text
+from sottovoce.text.phrases import units
 from sottovoce.text.protection import PROTECTIONS
 from sottovoce.text.words import FUNCTION_WORDS
 from sottovoce.types import UNKNOWN, BoolArray, IntArray
@@ -162,7 +163,10 @@ def line_up(
     reader, cutter = Reader(space), pipeline or TextPipeline()
     texts = []
     for released in attacked:
-        rows = [variant.split() for variant in released.variants[:variants]]
+        rows = [_units(variant, space, cutter) for variant in released.variants[:variants]]
+        if cutter.phrases:  # A few may be cut otherwise than they were released: leave those out.
+            usual = Counter(map(len, rows)).most_common(1)[0][0]
+            rows = [row for row in rows if len(row) == usual]
         if len({len(row) for row in rows}) == 1:
             texts.append(_placed(released, rows, reader, cutter, release))
     uneven = len(attacked) - len(texts)
@@ -172,6 +176,13 @@ def line_up(
             "this is no word-by-word release, so there are no places to compare"
         )
     return texts, uneven
+
+
+def _units(variant: str, space: WordSpace | None, pipeline: TextPipeline) -> list[str]:
+    """What stands at each place of a variant: words, or phrases where texts are cut into those."""
+    if space is None or not pipeline.phrases:
+        return variant.split()
+    return units(variant, space)
 
 
 def shape_of(literals: Sequence[str]) -> Shape:
