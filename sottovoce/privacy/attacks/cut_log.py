@@ -69,7 +69,7 @@ class CutLog:
         return cls(
             queries=queries,
             counts=np.fromiter(times.values(), dtype=np.int64, count=len(times)),
-            words=np.where(slots == UNKNOWN, space.size, slots).astype(np.int32),
+            words=np.where(slots < 0, space.size, slots).astype(np.int32),
             starts=np.cumsum([0, *lengths], dtype=np.int64),
             shapes=np.array(shapes, dtype=np.int32),
             shape_numbers=shape_numbers,

@@ -285,7 +285,7 @@ def _true_words(text: str, count: int, reader: Reader, pipeline: TextPipeline) -
     # Literals hold the words left in clear, between the slots of the replaced ones.
     words = reader.tokens(prepared.literals[0])
     for (word_id, (start, end)), literal in zip(slots, prepared.literals[1:], strict=True):
-        words.append(Reading(prepared.text[start:end].casefold(), word_id))
+        words.append(Reading(prepared.text[start:end].casefold(), max(word_id, UNKNOWN)))
         words += reader.tokens(literal)
     fits_better = len(tokens) == count != len(words)
     return tokens if prepared.counts.dropped or fits_better else words

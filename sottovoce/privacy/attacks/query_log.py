@@ -6,7 +6,7 @@ not belong here (:func:`sottovoce.privacy.infer` can put them beside the log in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +39,7 @@ class QueryLog:
         if not self.queries:
             raise UsageError(f"the log holds no query: {HOW}")
         self._cut: dict[tuple[str, TextPipeline], CutLog] = {}
+        self._extended: dict[tuple[str, TextPipeline], WordSpace] = {}
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -61,6 +62,15 @@ class QueryLog:
         if key not in self._cut:
             self._cut = {key: CutLog.of(self.queries, space, pipeline, progress)}
         return self._cut[key]
+
+    def extended(
+        self, space: WordSpace, pipeline: TextPipeline, extend: Callable[[], WordSpace]
+    ) -> WordSpace:
+        """The space with the words of the log that it does not list; kept for the next time."""
+        key = (space.sha256, pipeline)
+        if key not in self._extended:
+            self._extended = {key: extend()}
+        return self._extended[key]
 
     def vectors(self, encoder: Encoder, progress: Progress | None = None) -> Float32Array:
         """The vectors of all queries, mapped from disk; computed the first time."""

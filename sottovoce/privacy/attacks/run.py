@@ -18,6 +18,7 @@ from sottovoce.privacy.attacks.denoiser import Denoiser, MadeFor
 from sottovoce.privacy.attacks.evidence import Evidence
 from sottovoce.privacy.attacks.evidence_kinds import evidence_for
 from sottovoce.privacy.attacks.language import TextModel, Trigrams
+from sottovoce.privacy.attacks.open_words import knowing_words
 from sottovoce.privacy.attacks.places import PlacedText, line_up
 from sottovoce.privacy.attacks.priors import Prior
 from sottovoce.privacy.attacks.queries import AlignedLog, Scorer, rank_queries
@@ -231,6 +232,9 @@ class _Run:
 
     def by_place(self, mechanism: WordMechanism | None) -> None:
         """Attacks that line up the words of the variants."""
+        if mechanism is not None:
+            originals = [released.text for released in self.releases]
+            mechanism = knowing_words(mechanism, self.pipeline, self.log, originals, self.progress)
         space = mechanism.space if mechanism else None
         try:
             placed = [

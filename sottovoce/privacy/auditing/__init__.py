@@ -30,6 +30,7 @@ from sottovoce.privacy.auditing.findings import (
     claims,
     guarantees,
 )
+from sottovoce.privacy.auditing.outside_words import with_outside_words
 from sottovoce.privacy.word_samples import sample_words
 from sottovoce.randomness import Randomness, as_generator, is_seeded
 from sottovoce.types import Progress
@@ -56,7 +57,8 @@ def audit(
     draws
         For each word, on small spaces; a tenth of it in the mechanism's own space.
     words
-        How many words are looked at where not all are.
+        How many words are looked at where not all are. Half of them are outside the list where an
+        encoder gives any word a vector.
     rng
         None for secure randomness; a seed repeats the audit.
     quick
@@ -74,7 +76,9 @@ def audit(
     if isinstance(mechanism, WordMechanism):
         if mechanism.space.size < 2:
             raise UsageError("an audit needs a space of at least two words")
-        ids = sample_words(mechanism.space, words, generator)
+        mechanism, outside = with_outside_words(mechanism, words // 2, generator)
+        listed = sample_words(mechanism.space, words - len(outside), generator)
+        ids = np.concatenate([listed, outside])
     subject = Subject(mechanism, claims(mechanism), ids, words, draws, quick, generator)
     checks = list(_checks(mechanism, subject.claims))
     findings: list[Finding] = []
