@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from sottovoce.encoders.base import Encoder, corpus_vectors, shared_encoder
+from pathlib import Path
 
-__all__ = ["Encoder", "corpus_vectors", "encoder_name", "load_encoder"]
+from sottovoce.encoders.base import Encoder, corpus_vectors, encode_words, shared_encoder
+from sottovoce.errors import SottovoceError
+
+__all__ = ["Encoder", "corpus_vectors", "encode_words", "encoder_name", "load_encoder"]
 
 
 def load_encoder(name: str = "auto") -> Encoder:
-    """Load ``light``, ``strong``, or a SentenceTransformer model of your own by folder or name.
+    """Load ``light``, ``strong``, or a model of your own by its folder or name.
 
     ``auto`` is the strong one where it is installed, else the light one; the encoder's name
     says which. Each is loaded once a process, and never from a network.
@@ -22,9 +25,24 @@ def load_encoder(name: str = "auto") -> Encoder:
         from sottovoce.encoders.strong import StrongEncoder
 
         return shared_encoder(StrongEncoder)
+    return _own_model(name)
+
+
+def _own_model(name: str) -> Encoder:
+    """A BERT model in a folder by onnxruntime; what that cannot read, by sentence-transformers."""
+    from sottovoce.encoders.bert_folder import BertFolder, NotReadAsBert
     from sottovoce.encoders.sentence_transformer import SentenceTransformerEncoder
 
-    return shared_encoder(SentenceTransformerEncoder, name)
+    if not Path(name).expanduser().is_dir():
+        return shared_encoder(SentenceTransformerEncoder, name)
+    try:
+        return shared_encoder(BertFolder, name)
+    except NotReadAsBert as reason:
+        try:
+            return shared_encoder(SentenceTransformerEncoder, name)
+        except SottovoceError as error:
+            message = f"this folder is not read as a BERT model, since {reason}; {error}"
+            raise error.with_message(message) from None
 
 
 def encoder_name(name: str) -> str:

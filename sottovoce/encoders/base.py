@@ -9,22 +9,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.lib import format as npy
 
-from sottovoce.errors import UsageError, need
+from sottovoce.errors import UsageError
 from sottovoce.files import GROWING, locked, move_file
 from sottovoce.paths import cache_folder
-from sottovoce.types import Float32Array, Progress
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+from sottovoce.types import BoolArray, Float32Array, Progress
 
 VECTORS_KEPT = 20_000
 """Vectors of texts kept in memory, so that they are not computed again; about 30 MB."""
-LAYOUT = 1
+LAYOUT = 2
 """Raised when the same encoder and texts would give other vectors."""
 TEXTS_AT_A_TIME = 1024
 
@@ -36,17 +33,29 @@ class Encoder(Protocol):
         What :func:`load_encoder` loads it by.
     dimension
         The length of a vector.
+    exact_batches
+        Whether batches change no bit of a vector, not even by rounding.
     """
 
     name: str
     dimension: int
+    exact_batches: bool
 
     @property
     def fingerprint(self) -> str:
         """A hash of everything that decides the vectors; vectors kept on disk go by it."""
 
     def encode(self, texts: Sequence[str]) -> Float32Array:
-        """A row of length 1 for each text, zeros for a blank one; batches change nothing."""
+        """A row of length 1 for each text, zeros for a blank one.
+
+        Batches change nothing but, where ``exact_batches`` is False, the rounding.
+        """
+
+    def knows(self, texts: Sequence[str]) -> BoolArray:
+        """False where the tokenizer cannot read a text: no token, or one for unknown characters.
+
+        The vector of such a text says little about it, or is shared by all such texts.
+        """
 
 
 @cache
@@ -62,17 +71,40 @@ def readable(texts: Sequence[str]) -> list[str]:
     return [text.encode("utf-8", "replace").decode().strip() for text in texts]
 
 
-def open_tokenizer(file: Path) -> Tokenizer:
-    """Open a tokenizer that neither pads nor cuts."""
-    # Its own threads gain nothing on short texts, and make it complain after a fork.
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    need("tokenizers", None, "encoders need the package tokenizers")
-    from tokenizers import Tokenizer
+# Words: a vector that is drawn around must be one vector, to the last bit.
 
-    tokenizer = Tokenizer.from_file(str(file))
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    return tokenizer
+
+def encode_words(encoder: Encoder, words: Sequence[str]) -> Float32Array:
+    """The vectors of single words: the same bits whatever words they are encoded with."""
+    return one_by_one(encoder).encode(words)
+
+
+def one_by_one(encoder: Encoder) -> Encoder:
+    """The encoder itself where batches change no bit, else one that encodes text by text."""
+    return encoder if encoder.exact_batches else _OneByOne(encoder)
+
+
+class _OneByOne:
+    """Another encoder, which gets each text alone."""
+
+    exact_batches = True
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self.name, self.dimension = encoder.name, encoder.dimension
+
+    @property
+    def fingerprint(self) -> str:
+        return f"{self._encoder.fingerprint} one by one"
+
+    def encode(self, texts: Sequence[str]) -> Float32Array:
+        rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for place, text in enumerate(texts):
+            rows[place] = self._encoder.encode([text])[0]
+        return rows
+
+    def knows(self, texts: Sequence[str]) -> BoolArray:
+        return self._encoder.knows(texts)
 
 
 # Vectors of a corpus: computed once, kept on disk, mapped into memory. Only documents come here,

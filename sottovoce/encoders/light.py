@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from sottovoce.arrays import unit_rows
-from sottovoce.encoders.base import open_tokenizer, readable, shared_encoder
+from sottovoce.encoders.base import readable, shared_encoder
+from sottovoce.encoders.tokenizer import TextTokenizer
 from sottovoce.errors import SottovoceError
 from sottovoce.files import files_hash
-from sottovoce.types import Float32Array
+from sottovoce.types import BoolArray, Float32Array
 
 WORDS_REMEMBERED = 100_000
 """Words whose tokens are remembered: cutting words is most of the work, and words come again."""
@@ -29,6 +30,7 @@ class LightEncoder:
     """WordLlama's token vectors (256 dimensions), averaged over the tokens of a text."""
 
     name = "light"
+    exact_batches = True
 
     def __init__(self) -> None:
         from safetensors.numpy import load_file
@@ -45,7 +47,7 @@ class LightEncoder:
             )
         (vectors,) = load_file(self._files[0]).values()
         self._vectors: Float32Array = vectors.astype(np.float32)
-        self._tokenizer = open_tokenizer(self._files[1])
+        self._tokenizer = TextTokenizer.open(self._files[1])
         self._tokens: dict[str, list[int]] = {}
         self.dimension = self._vectors.shape[1]
 
@@ -69,14 +71,16 @@ class LightEncoder:
                 self._vectors.take(ids, axis=0).sum(axis=0, out=row)
         return unit_rows(sums)
 
+    def knows(self, texts: Sequence[str]) -> BoolArray:
+        return self._tokenizer.knows(readable(texts))
+
     def _tokens_of(self, words: Iterable[str]) -> dict[str, list[int]]:
         """A dict with the tokens of these words, among others; no token reaches over a blank."""
         if len(self._tokens) > WORDS_REMEMBERED:
             self._tokens = {}
         tokens = self._tokens
         new = [word for word in words if word not in tokens]
-        encodings = self._tokenizer.encode_batch_fast(new, add_special_tokens=False)
-        tokens.update(zip(new, (encoding.ids for encoding in encodings), strict=True))
+        tokens.update(zip(new, self._tokenizer.tokens(new, with_ends=False), strict=True))
         return tokens
 
 

@@ -1,4 +1,4 @@
-"""Any SentenceTransformer model that is on this machine; never fetched."""
+"""Any other SentenceTransformer model that is on this machine, by torch; never fetched."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import numpy as np
 
 from sottovoce.arrays import unit_rows
 from sottovoce.encoders.base import readable, shared_encoder
+from sottovoce.encoders.tokenizer import TextTokenizer
 from sottovoce.errors import SottovoceError, UsageError, did_you_mean, need
-from sottovoce.types import Float32Array
+from sottovoce.types import BoolArray, Float32Array
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -25,6 +26,8 @@ OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 
 class SentenceTransformerEncoder:
     """A model by its folder, or by its name in the local cache of its publisher."""
+
+    exact_batches = False
 
     def __init__(self, model: str) -> None:
         self._model = _load(model)
@@ -53,6 +56,23 @@ class SentenceTransformerEncoder:
             rows[filled] = self._vectors([clean[place] for place in filled])
         return unit_rows(rows)
 
+    def knows(self, texts: Sequence[str]) -> BoolArray:
+        return self._tokenizer.knows(readable(texts))
+
+    @cached_property
+    def _tokenizer(self) -> TextTokenizer:
+        """The model's tokenizer, cut off from the model: it neither pads nor cuts."""
+        from tokenizers import Tokenizer
+
+        tokenizer = getattr(self._model, "tokenizer", None)
+        tokenizer = getattr(tokenizer, "backend_tokenizer", tokenizer)
+        if not isinstance(tokenizer, Tokenizer):
+            raise SottovoceError(
+                "the tokenizer of this model does not say which words it knows: use a model that "
+                "has a tokenizer.json"
+            )
+        return TextTokenizer(Tokenizer.from_str(tokenizer.to_str()))
+
     def _vectors(self, texts: list[str]) -> Float32Array:
         vectors = self._model.encode(texts, convert_to_numpy=True, show_progress_bar=False)
         return np.asarray(vectors, dtype=np.float32)
@@ -63,7 +83,7 @@ def _load(model: str) -> SentenceTransformer:
     # Before the import: the package reads them once.
     os.environ.update(dict.fromkeys(OFFLINE, "1"))
     try:
-        why = "models of your own need an extra"
+        why = "other models of your own need an extra"
         need("sentence_transformers", "encoders", why, " (or use 'light' or 'strong')")
     except SottovoceError:
         if not folder.is_dir():

@@ -1,0 +1,156 @@
+"""BERT encoders on onnxruntime: built from published weights, without torch."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from sottovoce.arrays import unit_rows
+from sottovoce.encoders.base import readable, shared_encoder
+from sottovoce.encoders.bert_graph import STATES, TOKENS, bert_session
+from sottovoce.encoders.tokenizer import TextTokenizer
+from sottovoce.errors import SottovoceError
+from sottovoce.files import files_hash
+from sottovoce.threads import parallel_map
+from sottovoce.types import BoolArray, Float32Array, IntArray
+
+Pooling = Literal["mean", "cls"]
+
+TOKENS_AT_A_TIME = 512
+"""Tokens in a batch: their states then stay in the processor's cache."""
+
+
+@dataclass(frozen=True)
+class BertModel:
+    """The files of a model, and what they do not say about it.
+
+    pooling
+        What of the last layer's states is the vector of a text: their mean, or the first one.
+    most_tokens
+        Longer texts are cut to so many tokens.
+    first_place
+        The row of the first token's place among the place vectors.
+    lower_case
+        Texts are put in lower case before the tokenizer has a say.
+    settings_files
+        The files that all this was read from.
+    """
+
+    weights: Path
+    tokenizer: Path
+    layers: int
+    heads: int
+    epsilon: float
+    pooling: Pooling
+    most_tokens: int
+    first_place: int = 0
+    lower_case: bool = False
+    settings_files: tuple[Path, ...] = ()
+
+
+class BertEncoder:
+    """Texts as the pooled states of a model's last layer.
+
+    Only texts of equally many tokens share a batch: nothing is padded, and every number of a text
+    comes from its own tokens by the same operations in the same order, whatever its batch. So
+    batches change no bit of a vector; ``tests/test_encoders.py`` looks whether onnxruntime's
+    kernels keep this.
+    """
+
+    exact_batches = True
+
+    def __init__(self, name: str, model: BertModel) -> None:
+        self.name, self._model = name, model
+        weights = _read_weights(model.weights)
+        try:
+            self._words = weights["embeddings.word_embeddings.weight"]
+            # Texts are single sentences to the model: all tokens are of the first kind.
+            kind = weights["embeddings.token_type_embeddings.weight"][0]
+            places = weights["embeddings.position_embeddings.weight"] + kind
+            self._session = bert_session(weights, model.layers, model.heads, model.epsilon)
+        except KeyError:
+            raise SottovoceError(
+                f"{model.weights} does not hold the weights of a BERT model of {model.layers} "
+                "layers: get the files of the model again"
+            ) from None
+        self._places = places[model.first_place :]
+        most_tokens = min(model.most_tokens, len(self._places))
+        self._tokenizer = TextTokenizer.open(model.tokenizer, most_tokens)
+        self.dimension = self._words.shape[1]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return shared_encoder, (type(self), self.name)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.dimension} dimensions)"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        model = self._model
+        return files_hash((model.weights, model.tokenizer, *model.settings_files))
+
+    def encode(self, texts: Sequence[str]) -> Float32Array:
+        clean = self._read(texts)
+        tokens = self._tokenizer.tokens(clean)
+        rows = np.zeros((len(clean), self.dimension), dtype=np.float32)
+
+        def encode(batch: list[int]) -> None:
+            rows[batch] = self._pooled(np.array([tokens[place] for place in batch]))
+
+        filled = [place for place, text in enumerate(clean) if text and tokens[place]]
+        parallel_map(encode, _batches(filled, [len(ids) for ids in tokens]))
+        return unit_rows(rows)
+
+    def knows(self, texts: Sequence[str]) -> BoolArray:
+        return self._tokenizer.knows(self._read(texts))
+
+    def _read(self, texts: Sequence[str]) -> list[str]:
+        clean = readable(texts)
+        return [text.lower() for text in clean] if self._model.lower_case else clean
+
+    def _pooled(self, tokens: IntArray) -> Float32Array:
+        """The vectors of texts of the same length, (texts, places), not yet of length 1."""
+        embedded = self._words[tokens] + self._places[: tokens.shape[1]]
+        (states,) = self._session.run([STATES], {TOKENS: embedded})
+        pooled = states[:, 0] if self._model.pooling == "cls" else states.mean(axis=1)
+        return np.asarray(pooled, dtype=np.float32)
+
+
+def onnx_is_here() -> bool:
+    """Whether the packages are installed that BERT encoders need."""
+    return all(importlib.util.find_spec(name) is not None for name in ("onnx", "onnxruntime"))
+
+
+def _read_weights(file: Path) -> dict[str, Float32Array]:
+    """The weights as float32, without the name that some files put before all of them."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        weights = load_file(file)
+    except (SafetensorError, KeyError) as error:
+        raise SottovoceError(
+            f"{file} could not be read ({type(error).__name__}): get the files of the model again"
+        ) from None
+    return {
+        name.removeprefix("bert.").removeprefix("roberta."): array.astype(np.float32, copy=False)
+        for name, array in weights.items()
+    }
+
+
+def _batches(places: list[int], lengths: list[int]) -> list[list[int]]:
+    """Texts of equal lengths together, the longest first."""
+    batches: list[list[int]] = []
+    longest_first = sorted(places, key=lambda place: -lengths[place])
+    for length, group in groupby(longest_first, key=lambda place: lengths[place]):
+        same_length = list(group)
+        size = max(1, TOKENS_AT_A_TIME // length)
+        batches += [same_length[at : at + size] for at in range(0, len(same_length), size)]
+    return batches
