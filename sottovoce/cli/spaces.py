@@ -1,4 +1,4 @@
-"""``sottovoce spaces``: list, add, import and look at word spaces."""
+"""``sottovoce spaces``: list, add, import, make and look at word spaces."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ def list_spaces(as_json: AsJson = False) -> None:
 @app.command(cls=DiscreetCommand, epilog="Example: `sottovoce spaces add default wordnet`")
 def add(
     names: Annotated[
-        list[str], typer.Argument(help="default, large, or their full names; wordnet.")
+        list[str],
+        typer.Argument(
+            help="default, large, strong-words, light-words; wordnet, strong; see 'spaces list'."
+        ),
     ],
     archive: Annotated[
         list[Path] | None,
@@ -61,16 +64,17 @@ def add(
         ),
     ] = None,
 ) -> None:
-    """Fetch spaces once, check them and convert them; those already there are left alone."""
+    """Fetch spaces once, check and convert or make them; those already there are left alone."""
     from sottovoce import resources
+    from sottovoce.encoders import word_spaces
     from sottovoce.errors import UsageError
 
     if archive and len(names) > 1:
         raise UsageError("--archive goes with one space: name just the one it belongs to")
     for resource in [resources.named(name) for name in names]:
-        with progress_bar("converting") as progress:
-            resources.add(resource, archives=archive or (), progress=progress, say=say)
-        if resource.conversion is None:
+        with progress_bar("encoding" if resource.making else "converting") as progress:
+            word_spaces.add(resource, archives=archive or (), progress=progress, say=say)
+        if resource.kind != resources.WORD_SPACE:
             say(f"{resource.name}: {resource.about}")
         else:
             say(f"{resource.name}: {resource.words:,} words of {resource.dimension} dimensions")
@@ -111,26 +115,82 @@ def import_space(
 
 @app.command(
     cls=DiscreetCommand,
+    epilog="Example: `sottovoce spaces make mine --encoder light --words wordfreq:en:100000 "
+    "--words terms.txt`",
+)
+def make(
+    name: Annotated[str, typer.Argument(help="What to call the space.")],
+    encoder: Annotated[
+        str, typer.Option(help="Gives the words their vectors: strong, light or a model's FOLDER.")
+    ],
+    words: Annotated[
+        list[str],
+        typer.Option(
+            help="A FILE with a word or phrase a line, wordfreq:LANGUAGE:COUNT, wordnet:phrases, "
+            "wordnet:words or space:NAME; repeat it to join lists."
+        ),
+    ],
+    dimensions: Annotated[
+        int | None,
+        typer.Option(help="Keep as many dimensions, in which the words differ most."),
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace a space of that name.")
+    ] = False,
+) -> None:
+    """Make a space of any public list of words and phrases, with the vectors of an encoder.
+
+    Words that the list lacks have a vector there, too. Work that was stopped goes on where it was
+    when the same is asked for again.
+    """
+    import time
+
+    from sottovoce.encoders.word_spaces import make_space
+    from sottovoce.resources.word_lists import read_lists
+
+    start = time.monotonic()
+    listed = read_lists(words)
+    for contribution in listed.contributions:
+        say(contribution.sentence)
+    with progress_bar("encoding") as progress:
+        space = make_space(
+            name, encoder, listed, dimensions=dimensions, replace=replace, progress=progress
+        )
+    say(
+        f"{space.name}: {space.size:,} words of {space.dimension} dimensions, made in "
+        f"{time.monotonic() - start:.1f} s; use it with --space {space.name}"
+    )
+
+
+@app.command(
+    cls=DiscreetCommand,
     epilog="Example: `sottovoce spaces info default --output-vocabulary dictionary`",
 )
 def info(
     name: Annotated[str, typer.Argument(help="A name, alias or folder.")] = "default",
     output_vocabulary: Annotated[
         list[str] | None,
-        typer.Option(help="Also count: dictionary, language:CODE or file:PATH; repeat it."),
+        typer.Option(
+            help="Also count: dictionary, language:CODE, file:PATH, corpus:PATH or demo; repeat it."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show size, origin, licence, shape, and how many words could be released."""
-    from sottovoce.resources import find, load_space
+    from sottovoce.output_vocabularies import choose_output, of_collection
+    from sottovoce.resources import WORD_SPACE, find, load_space
     from sottovoce.spaces import describe
 
     resource = find(name)
-    if resource is not None and resource.conversion is None:
+    if resource is not None and resource.kind != WORD_SPACE:
         _show_resource(resource, as_json)
         return
     choices = dict.fromkeys(["all", "clean", *(output_vocabulary or [])])
-    facts = describe(load_space(name), tuple(choices))
+    collections = [choice for choice in choices if of_collection(choice)]
+    space = load_space(name)
+    facts = describe(space, tuple(choice for choice in choices if choice not in collections))
+    for choice in collections:
+        facts.output_vocabularies[choice] = len(choose_output(space, choice))
     if as_json:
         print_json(facts.as_dict())
         return

@@ -129,7 +129,7 @@ def corpus_vectors(
     shape = (len(texts), encoder.dimension)
     if not texts:
         return np.zeros(shape, dtype=np.float32)
-    file = embeddings_folder() / f"{_key(encoder, texts)}.npy"
+    file = vectors_file(encoder, texts)
     if (kept := _opened(file, shape)) is not None:
         return kept
     with suppress(OSError):
@@ -137,6 +137,11 @@ def corpus_vectors(
     if (kept := _opened(file, shape)) is not None:
         return kept
     return np.concatenate(list(_encoded(encoder, texts, 0, progress)))
+
+
+def vectors_file(encoder: Encoder, texts: Sequence[str]) -> Path:
+    """Where the vectors of these texts are kept, or would be."""
+    return embeddings_folder() / f"{_key(encoder, texts)}.npy"
 
 
 def _key(encoder: Encoder, texts: Sequence[str]) -> str:

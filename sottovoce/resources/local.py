@@ -43,7 +43,7 @@ def load_space(name_or_path: str | None = None) -> WordSpace:
     if resource is not None and resource.kind == WORD_SPACE:
         raise SpaceError(
             f"the word space '{name}' is not on this machine yet: get it once with "
-            f"'sottovoce spaces add {resource.alias}'"
+            f"'sottovoce spaces add {resource.alias or resource.name}'"
         )
     if resource is not None:
         raise UsageError(
@@ -110,8 +110,15 @@ def _look_at_space(folder: Path, resource: Resource | None = None) -> Listed:
         space = WordSpace.open(folder)
     except SpaceError as error:
         return Listed(folder.name, alias, "damaged", 0, 0, True, used, problem=str(error))
-    about = resource.about if resource else f"imported from {space.source.get('file', 'a file')}"
+    about = resource.about if resource else _origin(space)
     return Listed(folder.name, alias, about, space.size, space.dimension, True, used)
+
+
+def _origin(space: WordSpace) -> str:
+    """Where a space of one's own comes from, in a few words."""
+    if space.encoder is not None:
+        return f"made with {space.encoder.name} from {space.source.get('words from', 'a list')}"
+    return f"imported from {space.source.get('file', 'a file')}"
 
 
 def look_at_files(resource: Resource) -> Listed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from sottovoce.files import read_words
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
 from sottovoce.types import IntArray
 
-CHOICES = ("all", "clean", "dictionary", "language:CODE", "file:PATH")
+CHOICES = ("all", "clean", "dictionary", "language:CODE", "file:PATH", "corpus:PATH", "demo")
 ENGLISH = "en"
 WORDS_OF_ONE_LETTER = frozenset({"a", "i"})
 
@@ -51,7 +51,43 @@ def admitted(space: WordSpace, choice: str) -> IntArray:
             return _of_language(space, code)
         case "file", path if path:
             return read_word_list(space, path).ids
+        case ("corpus", _) | ("demo", ""):
+            raise UsageError("output_vocabularies.choose_output knows the words of collections")
     raise UsageError(f"unknown output vocabulary '{choice}': use {', '.join(CHOICES)}")
+
+
+def of_texts(
+    space: WordSpace, texts: Iterable[str], cut: Callable[[str], Sequence[str]]
+) -> IntArray:
+    """Find the ids of the words of a space that stand in public texts.
+
+    ``cut`` takes a text apart into words, and the words of the space as well: a phrase, or a word
+    that it takes apart, is in a text where its parts stand there side by side.
+    """
+    single: dict[str, list[int]] = {}
+    several: dict[tuple[str, ...], list[int]] = {}
+    for position, word in enumerate(space.words(np.arange(space.size))):
+        parts = tuple(cut(word))
+        if len(parts) == 1:
+            single.setdefault(parts[0], []).append(position)
+        elif parts:
+            several.setdefault(parts, []).append(position)
+    lengths: dict[str, set[int]] = {}
+    for parts in several:
+        lengths.setdefault(parts[0], set()).add(len(parts))
+    seen_words: set[str] = set()
+    seen_phrases: set[tuple[str, ...]] = set()
+    for text in texts:
+        words = cut(text)
+        seen_words.update(words)
+        for place, word in enumerate(words):
+            for length in lengths.get(word, ()):
+                parts = tuple(words[place : place + length])
+                if parts in several:
+                    seen_phrases.add(parts)
+    ids = [position for word in seen_words for position in single.get(word, ())]
+    ids += [position for parts in seen_phrases for position in several[parts]]
+    return np.sort(np.array(ids, dtype=np.int64))
 
 
 def is_clean(word: str) -> bool:

@@ -1,0 +1,44 @@
+"""Which words of a space may be released, by name: also the words of a collection.
+
+Where the collection that is searched is on this machine and public, only its own words can find
+anything: the rest of the space is a waste of draws. The choice must not depend on a private text,
+so neither may the collection: documents of one's own would tell of themselves by the words that are
+released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sottovoce.collections import DEMO, FROM_PACKAGE, load_collection, read_corpus
+from sottovoce.spaces import vocabularies
+from sottovoce.spaces.space import OutputVocabulary, WordSpace
+from sottovoce.text.words import words
+
+CORPUS = "corpus:"
+"""How the choice of the words of a file or folder of documents begins."""
+
+
+def choose_output(space: WordSpace, choice: str) -> OutputVocabulary:
+    """Choose the words of a space that may be released.
+
+    ``demo`` and ``corpus:PATH``: those that the documents of a public collection hold, cut as a
+    lexical engine cuts them (PATH may also be ``ir_datasets:ID``); for the other choices see
+    ``spaces.choose_output``.
+    """
+    if not of_collection(choice):
+        return vocabularies.choose_output(space, choice)
+    return OutputVocabulary(choice, vocabularies.of_texts(space, _texts(choice), words))
+
+
+def of_collection(choice: str) -> bool:
+    """Whether a choice is that of the words of a collection."""
+    return choice == DEMO or choice.startswith(CORPUS)
+
+
+def _texts(choice: str) -> Iterator[str]:
+    """The documents of a collection, title first."""
+    name = choice.removeprefix(CORPUS)
+    by_name = name == DEMO or name.startswith(FROM_PACKAGE)
+    documents = load_collection(name).documents if by_name else read_corpus(name)
+    return (f"{document.title}\n{document.text}" for document in documents)
