@@ -128,7 +128,7 @@ def add(
     with install.room_to_write(resource.folder.parent) as aside:
         made = aside / resource.name
         _write(made, resource.name, encoder, listed, None, about, progress)
-        install.move_into_place(made, resource, aside)
+        install.move_into_place(made, resource, aside, lambda: _is_there(resource, making))
     open_cached.cache_clear()
 
 

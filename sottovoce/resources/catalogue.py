@@ -240,14 +240,14 @@ STRONG_WORDS = Resource(
     kind=WORD_SPACE,
     about="English words and phrases with the strong encoder's vectors; open to all other words",
     licence=f"{_ENGLISH_LICENCE}; encoder: Apache-2.0",
-    words=0,
+    words=181_694,
     dimension=STRONG.dimension,
     files=(),
     making=Making(
         encoder="strong",
         sources=_ENGLISH_SOURCES,
         parts=(STRONG.name, *_ENGLISH_PARTS),
-        words_sha256="",
+        words_sha256="50175bd52a5e5ddfe3fcba4856372478dc2cd631077d46f30466803d3de30253",
     ),
 )
 LIGHT_WORDS = Resource(
@@ -255,10 +255,15 @@ LIGHT_WORDS = Resource(
     kind=WORD_SPACE,
     about="English words and phrases with the light encoder's vectors; open to all other words",
     licence=f"{_ENGLISH_LICENCE}; encoder: MIT (WordLlama)",
-    words=0,
+    words=181_694,
     dimension=256,
     files=(),
-    making=Making(encoder="light", sources=_ENGLISH_SOURCES, parts=_ENGLISH_PARTS, words_sha256=""),
+    making=Making(
+        encoder="light",
+        sources=_ENGLISH_SOURCES,
+        parts=_ENGLISH_PARTS,
+        words_sha256="50175bd52a5e5ddfe3fcba4856372478dc2cd631077d46f30466803d3de30253",
+    ),
 )
 CATALOGUE = (DEFAULT, LARGE, STRONG_WORDS, LIGHT_WORDS, WORDNET, STRONG, WORDFREQ_EN)
 

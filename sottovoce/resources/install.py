@@ -221,10 +221,15 @@ def room_to_write(folder: Path) -> Iterator[Path]:
         ) from None
 
 
-def move_into_place(made: Path, resource: Resource, aside: Path) -> None:
-    """Move the finished folder into place; keep an existing intact one, replace a damaged one."""
+def move_into_place(
+    made: Path, resource: Resource, aside: Path, keep: Callable[[], bool] | None = None
+) -> None:
+    """Move the finished folder into place; keep an existing intact one, replace a damaged one.
+
+    ``keep`` says whether the one that is there may stay, where being intact is not enough.
+    """
     try:
-        move_folder(made, resource.folder, aside, keep=lambda: intact(resource))
+        move_folder(made, resource.folder, aside, keep or (lambda: intact(resource)))
     except OSError as error:
         raise SpaceError(
             f"could not write {resource.folder} ({error.strerror}): is the folder yours to write?"

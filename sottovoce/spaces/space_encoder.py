@@ -37,11 +37,12 @@ def principal_axes(vectors: Float32Array, count: int) -> Float64Array:
     """The directions in which the vectors differ most, one a column, (dimension, count)."""
     mean = vectors.mean(axis=0, dtype=np.float64)
     spread = np.zeros((len(mean), len(mean)))
-    for start in range(0, len(vectors), ROWS_AT_A_TIME):
-        centered = vectors[start : start + ROWS_AT_A_TIME] - mean
-        spread += centered.T @ centered
-    # Eigenvectors come in ascending order of their variance.
-    return np.ascontiguousarray(np.linalg.eigh(spread)[1][:, ::-1][:, :count])
+    with single_threaded_blas():
+        for start in range(0, len(vectors), ROWS_AT_A_TIME):
+            centered = vectors[start : start + ROWS_AT_A_TIME] - mean
+            spread += centered.T @ centered
+        # Eigenvectors come in ascending order of their variance.
+        return np.ascontiguousarray(np.linalg.eigh(spread)[1][:, ::-1][:, :count])
 
 
 def projected(vectors: Float32Array, axes: Float64Array) -> Float32Array:
