@@ -120,3 +120,11 @@ def test_add_refuses_an_archive_with_other_data(tmp_path, home):
     with pytest.raises(SpaceError, match="sha256"):
         run("add", "default", "--archive", tmp_path / "a.whl")
     assert list((home / "spaces").iterdir()) == []
+
+
+def test_info_counts_the_words_of_a_collection(vectors, tmp_path):
+    run("import", vectors, "--name", "mine")
+    (tmp_path / "corpus.txt").write_text("A house.\n")
+    choice = f"corpus:{tmp_path / 'corpus.txt'}"
+    facts = json.loads(run("info", "mine", "--json", "--output-vocabulary", choice).stdout)
+    assert facts["output_vocabularies"] == {"all": 3, "clean": 2, choice: 1}
