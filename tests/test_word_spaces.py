@@ -127,6 +127,38 @@ def test_words_of_the_list_and_others_get_vectors_by_the_same_function(listed, d
     np.testing.assert_array_equal(word_vectors(more, words)[0], vectors)
 
 
+def test_what_the_encoder_cannot_read_is_left_out_and_has_no_vector():
+    space = make_space("mine", "light", given_words(["cat", "ಠಠ", "dog"]), dimensions=5)
+    assert space.words(np.arange(space.size)) == ["cat", "dog"]
+    assert "1 that the encoder cannot read" in space.source["left out"]
+    vectors, readable = word_vectors(space, ["ಠಠ", "hamster"])
+    assert readable.tolist() == [False, True]
+    assert not vectors[0].any()
+    assert vectors[1].any()
+
+
+def test_a_folder_is_remembered_by_its_whole_path(tmp_path, monkeypatch, real_strong):
+    config = {"model_type": "bert", "num_hidden_layers": 6, "num_attention_heads": 12}
+    config |= {"max_position_embeddings": 512}
+    (tmp_path / "model").mkdir()
+    for file in ("model.safetensors", "tokenizer.json"):
+        (tmp_path / "model" / file).symlink_to(real_strong / file)
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
+    monkeypatch.chdir(tmp_path)
+    space = make_space("mine", "model", given_words(WORDS))
+    monkeypatch.chdir("/")
+    vectors, _ = word_vectors(space, [*WORDS, "psoriasis"])
+    np.testing.assert_array_equal(vectors[:8], space.vectors)
+
+
+@pytest.fixture
+def real_strong():
+    """The folder of the strong encoder, where it is."""
+    if not (REAL_CACHE / "strong").is_dir():
+        pytest.skip("the strong encoder is not here: sottovoce spaces add strong")
+    return REAL_CACHE / "strong"
+
+
 def test_a_misspelling_lands_near_its_word():
     space = make_space("mine", "light", read_lists(["wordfreq:en:3000"]))
     vectors, _ = word_vectors(space, ["goverment"])
@@ -182,7 +214,10 @@ def test_errors_say_what_to_do(listed, home, monkeypatch):
 
 
 class Broken:
-    name, dimension, fingerprint = "broken", 3, "0"
+    name, dimension, fingerprint, exact_batches = "broken", 3, "0", True
+
+    def knows(self, texts):
+        return np.ones(len(texts), dtype=np.bool_)
 
     def encode(self, texts):
         raise SottovoceError("broken")

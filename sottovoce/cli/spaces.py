@@ -154,7 +154,7 @@ def make(
         say(contribution.sentence)
     with progress_bar("encoding") as progress:
         space = make_space(
-            name, encoder, listed, dimensions=dimensions, replace=replace, progress=progress
+            name, encoder, listed, dimensions=dimensions, replacing=replace, progress=progress
         )
     say(
         f"{space.name}: {space.size:,} words of {space.dimension} dimensions, made in "

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from sottovoce.encoders import load_encoder
-from sottovoce.encoders.base import Encoder, corpus_vectors, vectors_file
+from sottovoce.encoders.base import (
+    Encoder,
+    corpus_vectors,
+    encode_words,
+    one_by_one,
+    vectors_file,
+)
 from sottovoce.errors import SpaceError, UsageError
 from sottovoce.resources import install
 from sottovoce.resources.catalogue import Making, Resource, named
@@ -35,8 +40,9 @@ def word_vectors(space: WordSpace, words: Sequence[str]) -> tuple[Float32Array, 
     A word has none where the encoder cannot read it; its row is zeros.
     """
     encoder = space_encoder(space)
-    vectors = encoder.encode(words)
-    readable = np.ones(len(words), dtype=np.bool_)
+    readable = encoder.knows(words)
+    vectors = encode_words(encoder, words)
+    vectors[~readable] = 0
     return (vectors if space.axes is None else projected(vectors, space.axes)), readable
 
 
@@ -66,7 +72,7 @@ def make_space(
     words: WordList,
     *,
     dimensions: int | None = None,
-    replace: bool = False,
+    replacing: bool = False,
     progress: Progress | None = None,
 ) -> WordSpace:
     """Make a space of one's own, of a public list of words and phrases.
@@ -79,8 +85,10 @@ def make_space(
         As ``read_lists`` or ``given_words`` of ``resources.word_lists`` give them.
     dimensions
         Keep only as many, in which the words of the list differ most.
+    replacing
+        A space of that name.
     """
-    folder = install.folder_for(name, replace)
+    folder = install.folder_for(name, replacing)
     path = Path(encoder).expanduser()
     model = load_encoder(str(path.resolve()) if path.is_dir() else encoder)
     with install.room_to_write(folder.parent):
@@ -133,8 +141,10 @@ def add(
 
 
 def readable_words(encoder: Encoder, listed: WordList) -> WordList:
-    """The words of a list that an encoder can read; how many it cannot is counted."""
-    return listed
+    """The words of a list that an encoder can read."""
+    readable = encoder.knows(listed.words)
+    words = (word for word, can_be_read in zip(listed.words, readable, strict=True) if can_be_read)
+    return replace(listed, words=tuple(words))
 
 
 def _is_there(resource: Resource, making: Making) -> bool:
@@ -161,8 +171,8 @@ def _write(
             f"--dimensions is a whole number below {encoder.dimension}, the dimensions of the "
             f"encoder's vectors, and at least 1: {dimensions} is not"
         )
-    words = listed.words
-    vectors = corpus_vectors(encoder, words, progress)
+    words, encoder_of_words = listed.words, one_by_one(encoder)
+    vectors = corpus_vectors(encoder_of_words, words, progress)
     axes = None if dimensions is None else principal_axes(vectors, dimensions)
     with SpaceWriter(
         folder,
@@ -179,20 +189,20 @@ def _write(
         writer.commit()
     # They were kept to go on with after a kill; now the space has them.
     with suppress(OSError):
-        vectors_file(encoder, words).unlink(missing_ok=True)
+        vectors_file(encoder_of_words, words).unlink(missing_ok=True)
 
 
 def _facts(encoder: Encoder, listed: WordList, dimensions: int | None) -> dict[str, str]:
     """What ``sottovoce spaces info`` says about how a space was made."""
     kept = "" if dimensions is None else f", the first {dimensions} principal axes of the list"
-    left_out = sum(contribution.left_out for contribution in listed.contributions)
+    sources = listed.contributions
+    not_clean = sum(source.left_out for source in sources)
+    unread = sum(source.words for source in sources) - len(listed.words)
     return {
         "made with": f"{encoder.name} encoder, {encoder.dimension} dimensions{kept}",
         "encoder sha256": encoder.fingerprint,
-        "words from": ", ".join(
-            f"{contribution.source} ({contribution.words:,})"
-            for contribution in listed.contributions
-        ),
-        "left out": f"{left_out:,} entries that are not clean",
+        "words from": ", ".join(f"{source.source} ({source.words:,})" for source in sources),
+        "left out": f"{not_clean:,} entries that are not clean, {unread:,} that the encoder cannot "
+        "read",
         "vectors": ROUNDING,
     }

@@ -240,14 +240,14 @@ STRONG_WORDS = Resource(
     kind=WORD_SPACE,
     about="English words and phrases with the strong encoder's vectors; open to all other words",
     licence=f"{_ENGLISH_LICENCE}; encoder: Apache-2.0",
-    words=181_694,
+    words=181_690,
     dimension=STRONG.dimension,
     files=(),
     making=Making(
         encoder="strong",
         sources=_ENGLISH_SOURCES,
         parts=(STRONG.name, *_ENGLISH_PARTS),
-        words_sha256="50175bd52a5e5ddfe3fcba4856372478dc2cd631077d46f30466803d3de30253",
+        words_sha256="151f139ad144ccf9b9a82021efd56a2b222c4120a0ddf5f325c4996d21877dfc",
     ),
 )
 LIGHT_WORDS = Resource(
@@ -255,14 +255,14 @@ LIGHT_WORDS = Resource(
     kind=WORD_SPACE,
     about="English words and phrases with the light encoder's vectors; open to all other words",
     licence=f"{_ENGLISH_LICENCE}; encoder: MIT (WordLlama)",
-    words=181_694,
+    words=181_688,
     dimension=256,
     files=(),
     making=Making(
         encoder="light",
         sources=_ENGLISH_SOURCES,
         parts=_ENGLISH_PARTS,
-        words_sha256="50175bd52a5e5ddfe3fcba4856372478dc2cd631077d46f30466803d3de30253",
+        words_sha256="9988d8fa0f1378b70bbcfd2781a35828dc84c2f0380ee5df821e8e11454c8b97",
     ),
 )
 CATALOGUE = (DEFAULT, LARGE, STRONG_WORDS, LIGHT_WORDS, WORDNET, STRONG, WORDFREQ_EN)
