@@ -17,7 +17,7 @@ from sottovoce.encoders.base import (
 )
 from sottovoce.errors import SpaceError, UsageError
 from sottovoce.resources import install
-from sottovoce.resources.catalogue import Making, Resource, named
+from sottovoce.resources.catalogue import Making, Resource, find
 from sottovoce.resources.word_lists import WordList, read_lists
 from sottovoce.spaces.space import WordSpace, open_cached
 from sottovoce.spaces.space_encoder import SpaceEncoder, principal_axes, projected
@@ -112,16 +112,18 @@ def add(
     if making is None:
         install.add(resource, archives=archives, progress=progress, say=say)
         return
+    parts = [part for part in map(find, (making.encoder, *making.parts)) if part]
     if archives:
         raise UsageError(
             f"{resource.name} is made on this machine: give --archive to the resources that it is "
-            f"made of, one by one ({', '.join(making.parts)}), and then add it without"
+            f"made of, one by one ({', '.join(part.name for part in parts)}), and then add it "
+            "without"
         )
     tell = say or (lambda _: None)
     if _is_there(resource, making):
         tell(f"{resource.name} is already there, and intact")
         return
-    for part in map(named, making.parts):
+    for part in parts:
         if not install.intact(part):
             install.add(part, progress=progress, say=say)
     encoder = load_encoder(making.encoder)

@@ -54,11 +54,11 @@ class Making:
     differently, so that there is no hash for them; encoder and words have one.
 
     encoder
-        Which encoder gives the words their vectors.
+        Which encoder gives the words their vectors; its files may be a resource of that name.
     sources
         The lists, as ``resources/word_lists.py`` reads them.
     parts
-        The names of the resources that encoder and lists come from.
+        The names of the resources that the lists come from.
     words_sha256
         The hash of the words that result, in order.
     """
@@ -246,7 +246,7 @@ STRONG_WORDS = Resource(
     making=Making(
         encoder="strong",
         sources=_ENGLISH_SOURCES,
-        parts=(STRONG.name, *_ENGLISH_PARTS),
+        parts=_ENGLISH_PARTS,
         words_sha256="151f139ad144ccf9b9a82021efd56a2b222c4120a0ddf5f325c4996d21877dfc",
     ),
 )
