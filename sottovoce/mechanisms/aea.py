@@ -104,7 +104,7 @@ class AEA(TextMechanism):
     def rewrite(self, text: str, n: int, pipeline: TextPipeline, rng: Generator) -> Rewriting:
         """The ``n`` most similar candidates that are not too similar, best first."""
         lexicon = _Lexicon(self)
-        uniform = pipeline.unknown == "uniform"
+        uniform = pipeline.unknown in ("encode", "uniform")
         preparing = replace(pipeline, unknown="drop") if uniform else pipeline
         prepared = preparing.prepare(text, lexicon)
         caveats = list(prepared.caveats())

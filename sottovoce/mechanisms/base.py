@@ -201,8 +201,7 @@ class WordMechanism(Mechanism):
         return f"mechanism({self.spec!r}, space={self.space.name!r})"
 
     def _identity(self) -> tuple[Any, ...]:
-        output = self.space.output.ids.tobytes()
-        return self.spec, self.space.sha256, output, *self.further_resources()
+        return self.spec, self.made_with, *self.further_resources()
 
     def further_resources(self) -> tuple[Any, ...]:
         """What it works on besides the space."""
@@ -223,6 +222,8 @@ class WordMechanism(Mechanism):
         """A hash of the space and of the words that may be released."""
         digest = hashlib.sha256(self.space.sha256.encode())
         digest.update(self.space.output.ids.tobytes())
+        if self.space.output.popularity is not None:
+            digest.update(self.space.output.popularity.tobytes())
         return digest.hexdigest()
 
     @abstractmethod

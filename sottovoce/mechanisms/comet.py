@@ -257,7 +257,7 @@ class CometMahalanobis(Comet):
     def on_words(self, space: WordSpace) -> Mahalanobis:
         """``mahalanobis`` with the true budget."""
         compat: Literal["none", "pypantera"] = "none" if self.compat == "none" else "pypantera"
-        return Mahalanobis(space, self.budget, self.lambda_, compat)
+        return Mahalanobis(space, self.budget, lambda_=self.lambda_, compat=compat)
 
     @property
     def metric_space(self) -> tuple[str, str]:

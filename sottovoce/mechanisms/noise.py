@@ -8,8 +8,9 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from sottovoce.arrays import row_norms
 from sottovoce.guarantees import FIXED_LENGTH, MANY_RELEASES, WORD_BY_WORD, Guarantee
-from sottovoce.mechanisms.base import WordMechanism, require, require_enough
+from sottovoce.mechanisms.base import WordMechanism, parameter, require, require_enough
 from sottovoce.randomness import Draws
 from sottovoce.types import Float32Array, Float64Array, IntArray
 
@@ -67,8 +68,32 @@ class NoiseMechanism(WordMechanism):
 
     supports_once: ClassVar[bool] = True
     has_density: ClassVar[bool] = True
-    releases_nearest: ClassVar[bool] = True
-    """Whether the word nearest to the noisy point is the one released."""
+
+    prior: float = parameter(
+        0.0, "how much popular words are preferred near the noisy point: 0 not, 1 by Bayes' rule"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            np.isfinite(self.prior) and self.prior >= 0,
+            f"prior must be a number from 0 on, got {self.prior}",
+        )
+
+    @property
+    def releases_nearest(self) -> bool:
+        """Whether the word nearest to the noisy point is the one released."""
+        return self.prior == 0
+
+    @property
+    def head_start(self) -> float:
+        """What a unit of log popularity counts for beside w.z - |w|^2 / 2.
+
+        By Bayes' rule a word w is as likely as exp(-epsilon |z - w|) times its popularity. Noise
+        has a length of about r = d / epsilon, and there -epsilon |z - w| grows like
+        (epsilon / r) (w.z - |w|^2 / 2): so the log of the popularity counts r / epsilon times.
+        """
+        return self.prior * self.space.dimension / self.epsilon**2
 
     def check_once(self, n: int) -> None:
         """The output vocabulary must have as many words."""
@@ -142,6 +167,15 @@ class NoiseMechanism(WordMechanism):
         return self.near(points, k)[0]
 
     def near(self, points: Float32Array, k: int) -> tuple[IntArray, Float64Array]:
-        """Ids and distances of the ``k`` words of the output vocabulary nearest to each point."""
-        positions, distances = self.space.nearest_output.top(points, k)
-        return self.space.output.ids[positions], distances
+        """Ids and distances of the ``k`` words of the output vocabulary nearest to each point.
+
+        With a ``prior``, those that are near and popular.
+        """
+        if self.prior == 0:
+            positions, distances = self.space.nearest_output.top(points, k)
+            return self.space.output.ids[positions], distances
+        ones = np.ones((len(points), 1), dtype=np.float32)
+        queries = np.concatenate([points, ones, self.head_start * ones], axis=1)
+        ids = self.space.output.ids[self.space.likely_output.top(queries, k)[0]]
+        apart = [self.space.vectors[column] - points.astype(np.float64) for column in ids.T]
+        return ids, np.stack([row_norms(difference) for difference in apart], axis=1)

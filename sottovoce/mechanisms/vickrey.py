@@ -54,7 +54,6 @@ class Vickrey(NoiseMechanism):
     """
 
     paper: ClassVar[str] = PAPER
-    releases_nearest: ClassVar[bool] = False
 
     t: float = parameter(0.75, "weight of the second nearest word, 0 (as without) to 1 (always)")
     law: Literal["rational", "exponential"] = parameter(
@@ -66,6 +65,7 @@ class Vickrey(NoiseMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require(self.prior == 0, "vickrey chooses among the nearest words: it has no prior")
         require(0 <= self.t <= 1, f"t must be between 0 and 1, got {self.t}")
         require(
             self.law == "rational" or len(self.weights) > 1,
@@ -84,6 +84,11 @@ class Vickrey(NoiseMechanism):
             f"vickrey chooses among {self.candidates} words, but the output vocabulary has only "
             f"{len(self.space.output)}",
         )
+
+    @property
+    def releases_nearest(self) -> bool:
+        """No: sometimes the second."""
+        return False
 
     @property
     def guarantee(self) -> Guarantee:

@@ -21,21 +21,33 @@ from sottovoce.spaces.nearest import Nearest
 from sottovoce.spaces.space_encoder import SpaceEncoder
 from sottovoce.types import UNKNOWN, Float32Array, Float64Array, IntArray
 
+ZIPF_OFFSET = 2.7
+"""Word number r is expected as often as 1 / (r + 2.7): Zipf's law as Mandelbrot has it."""
 NORMS_SAMPLED = 10_000
 """Vectors measured when a space is opened whose description does not say how long they are."""
 
 
 @dataclass(frozen=True)
 class OutputVocabulary:
-    """The words a mechanism may release: a public choice, made without the private text."""
+    """The words a mechanism may release: a public choice, made without the private text.
+
+    ``popularity`` says how often each is expected, by whatever is public; without it, words count
+    as the more frequent the earlier a space lists them (Zipf's law).
+    """
 
     name: str
     ids: IntArray
+    popularity: Float64Array | None = None
 
     def __post_init__(self) -> None:
-        ids = np.array(self.ids, dtype=np.int64)
+        ids, popularity = np.array(self.ids, dtype=np.int64), self.popularity
         if (ids[1:] <= ids[:-1]).any():
-            ids = np.unique(ids)
+            ids, first = np.unique(ids, return_index=True)
+            popularity = None if popularity is None else popularity[first]
+        if popularity is not None and not (
+            popularity.shape == ids.shape and np.isfinite(popularity).all() and popularity.min() > 0
+        ):
+            raise UsageError("popularity is a positive number for each word of the vocabulary")
         if not len(ids):
             raise UsageError(
                 f"the output vocabulary '{self.name}' shares no word with the space: nothing could "
@@ -43,6 +55,13 @@ class OutputVocabulary:
             )
         ids.setflags(write=False)
         object.__setattr__(self, "ids", ids)
+        object.__setattr__(self, "popularity", popularity)
+
+    @property
+    def log_popularity(self) -> Float64Array:
+        """The log of how often each word is expected, up to a constant."""
+        expected = 1 / (self.ids + ZIPF_OFFSET) if self.popularity is None else self.popularity
+        return np.asarray(np.log(expected))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -284,6 +303,16 @@ class WordSpace:
         folded = self._folded if everything else self._folded[self.output.ids]
         return Nearest.from_folded(folded)
 
+    @cached_property
+    def likely_output(self) -> Nearest:
+        """Exact search for the largest w.x - |w|^2 / 2 + s log p(w), with queries [x, 1, s].
+
+        p is the popularity of the words that may be released; s says what it counts for.
+        """
+        folded = self._folded[self.output.ids]
+        rows = np.column_stack([folded, self.output.log_popularity.astype(np.float32)])
+        return Nearest(rows, "inner")
+
     # Geometry that mechanisms need
 
     @cached_property
@@ -388,6 +417,11 @@ class ExtendedSpace(WordSpace):
     def nearest_output(self) -> Nearest:
         """The search among the words of the list."""
         return self.base.nearest_output
+
+    @cached_property
+    def likely_output(self) -> Nearest:
+        """The search among the words of the list."""
+        return self.base.likely_output
 
     @cached_property
     def covariance(self) -> Float64Array:

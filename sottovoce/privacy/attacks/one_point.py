@@ -1,6 +1,7 @@
 """Evidence of a release ``once``: the words of a place are the N nearest of one noisy point z.
 
-A word u scores s_u(z) = u.z - |u|^2 / 2; the nearer, the higher. The N words shown score above a
+A word u scores s_u(z) = u.z - |u|^2 / 2, the nearer the higher, and more where the mechanism has a
+prior and u is popular. The N words shown score above a
 threshold t and all others, the rivals, below it. Before looking, z is about Gaussian, a word of the
 space plus noise: z = mean + root x with x standard normal. The threshold gets a wide Gaussian of
 its own, the last coordinate of x. So each word is a half-space of x,
@@ -104,6 +105,8 @@ class OnePoint(Evidence):
         released = _released_rows(space)
         slopes = released[:, :-1] @ root.astype(np.float32)
         levels = -released[:, -1] - released[:, :-1] @ mean.astype(np.float32)
+        if mechanism.prior:  # Popular words have a head start.
+            levels -= (mechanism.head_start * space.output.log_popularity).astype(np.float32)
         # Words chosen by their product with z have a mean that leans by the covariance times z.
         ridge = RIDGE * np.trace(spread_of_all) / space.dimension * np.eye(space.dimension)
         first_guess = np.linalg.solve(root, np.linalg.inv(spread_of_all + ridge))

@@ -8,7 +8,8 @@ alternatives, whose probabilities nobody can write down. Its logit counterpart i
 by maximum likelihood, on draws that the attacker makes. The pair features f are the squared
 distance, the distance, whether y is w and, for noise that is not spherical, the squared distance in
 the shape of the noise. The word features g are |y|^2, |y|, the Mahalanobis length of y, and how far
-its nearest words are: whatever the input, noise lands on words that lie far outside and alone.
+its nearest words are: whatever the input, noise lands on words that lie far outside and alone. And
+the log of its popularity, where the mechanism prefers popular words.
 """
 
 from __future__ import annotations
@@ -77,6 +78,8 @@ class Features:
             _scaled(mahalanobis_lengths(space)),
             _scaled(distances_to_nearest(space)),
         ]
+        if isinstance(mechanism, NoiseMechanism) and mechanism.prior:
+            features.append(_log_popularity(space))
         return cls(space, np.float32(unit), np.stack(features), _whitened(mechanism, rng))
 
     def of_pairs(self, words: IntArray, outputs: IntArray) -> list[Float32Array]:
@@ -94,6 +97,14 @@ class Features:
     def pair_count(self) -> int:
         """How many pair features there are."""
         return 3 if self.whitened is None else 4
+
+
+def _log_popularity(space: WordSpace) -> Float32Array:
+    """Of every word that may be released; 0 for others, which never are."""
+    popularity = np.zeros(space.size, dtype=np.float32)
+    logs = space.output.log_popularity
+    popularity[space.output.ids] = (logs - logs.mean()) / max(float(logs.std()), 1e-6)
+    return popularity
 
 
 def _scaled(feature: Float32Array) -> Float32Array:
