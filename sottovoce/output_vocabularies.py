@@ -8,7 +8,9 @@ released.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+import numpy as np
 
 from sottovoce.collections import DEMO, FROM_PACKAGE, load_collection, read_corpus
 from sottovoce.spaces import vocabularies
@@ -28,7 +30,15 @@ def choose_output(space: WordSpace, choice: str) -> OutputVocabulary:
     """
     if not of_collection(choice):
         return vocabularies.choose_output(space, choice)
-    return OutputVocabulary(choice, vocabularies.of_texts(space, _texts(choice), words))
+    return of_documents(space, _texts(choice), choice)
+
+
+def of_documents(space: WordSpace, texts: Iterable[str], name: str) -> OutputVocabulary:
+    """The words of public texts, each as popular as the number of texts that hold it."""
+    counts = vocabularies.of_texts(space, texts, words)
+    ids = np.array(sorted(counts), dtype=np.int64)
+    popularity = np.array([counts[word] for word in ids.tolist()], dtype=np.float64)
+    return OutputVocabulary(name, ids, popularity if len(ids) else None)
 
 
 def of_collection(choice: str) -> bool:

@@ -224,6 +224,10 @@ class WordMechanism(Mechanism):
         digest.update(self.space.output.ids.tobytes())
         if self.space.output.popularity is not None:
             digest.update(self.space.output.popularity.tobytes())
+        if self.space.encoder is not None:
+            digest.update(self.space.encoder.fingerprint.encode())
+        if self.space.axes is not None:
+            digest.update(self.space.axes.tobytes())
         return digest.hexdigest()
 
     @abstractmethod

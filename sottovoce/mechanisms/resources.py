@@ -30,8 +30,8 @@ class WordSpaceKind(ResourceKind):
 
     def load(self, settings: Settings, progress: Progress | None) -> WordSpace:
         """The default space unless another is named."""
+        from sottovoce.output_vocabularies import choose_output
         from sottovoce.resources.local import load_space
-        from sottovoce.spaces.vocabularies import choose_output
 
         space, vocabulary = load_space(settings["space"]), settings["output_vocabulary"]
         return space if vocabulary == "all" else space.with_output(choose_output(space, vocabulary))
@@ -47,6 +47,7 @@ class WordSpaceKind(ResourceKind):
             "name": resource.name,
             "sha256": resource.sha256,
             "output_sha256": hashlib.sha256(resource.output.ids.tobytes()).hexdigest(),
+            "encoder": resource.encoder and resource.encoder.fingerprint,
         }
 
 

@@ -162,7 +162,8 @@ class WordSpace:
             return self.axes is None
         if self.axes is None:
             return self.encoder.dimension == self.dimension
-        return self.axes.shape == (self.encoder.dimension, self.dimension)
+        rows, columns = self.axes.shape
+        return bool(rows - self.encoder.dimension in (0, 1) and columns == self.dimension)
 
     def _typical_norms(self) -> tuple[float, float]:
         """Median and largest length, of an even sample where there are many words."""

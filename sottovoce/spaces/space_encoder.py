@@ -50,9 +50,12 @@ def projected(vectors: Float32Array, axes: Float64Array) -> Float32Array:
 
     BLAS rounds differently for different shapes, so every row is a product of its own.
     """
+    width = vectors.shape[1]
     out = np.empty((len(vectors), axes.shape[1]), dtype=np.float32)
     with single_threaded_blas():
         for start in range(0, len(vectors), ROWS_AT_A_TIME):
             rows = vectors[start : start + ROWS_AT_A_TIME].astype(np.float64)
-            out[start : start + len(rows)] = np.matmul(rows[:, None, :], axes)[:, 0]
+            out[start : start + len(rows)] = np.matmul(rows[:, None, :], axes[:width])[:, 0]
+    # An affine map has one row more, which is added to all.
+    out += axes[width:].sum(axis=0).astype(np.float32)
     return out

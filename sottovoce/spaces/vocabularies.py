@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,36 +59,29 @@ def admitted(space: WordSpace, choice: str) -> IntArray:
 
 def of_texts(
     space: WordSpace, texts: Iterable[str], cut: Callable[[str], Sequence[str]]
-) -> IntArray:
-    """Find the ids of the words of a space that stand in public texts.
+) -> dict[int, int]:
+    """Find the words of a space that stand in public texts: their ids, and in how many texts.
 
     ``cut`` takes a text apart into words, and the words of the space as well: a phrase, or a word
     that it takes apart, is in a text where its parts stand there side by side.
     """
-    single: dict[str, list[int]] = {}
-    several: dict[tuple[str, ...], list[int]] = {}
+    positions: dict[tuple[str, ...], list[int]] = {}
     for position, word in enumerate(space.words(np.arange(space.size))):
-        parts = tuple(cut(word))
-        if len(parts) == 1:
-            single.setdefault(parts[0], []).append(position)
-        elif parts:
-            several.setdefault(parts, []).append(position)
+        if parts := tuple(cut(word)):
+            positions.setdefault(parts, []).append(position)
     lengths: dict[str, set[int]] = {}
-    for parts in several:
-        lengths.setdefault(parts[0], set()).add(len(parts))
-    seen_words: set[str] = set()
-    seen_phrases: set[tuple[str, ...]] = set()
+    for parts in positions:
+        if len(parts) > 1:
+            lengths.setdefault(parts[0], set()).add(len(parts))
+    times: Counter[tuple[str, ...]] = Counter()
     for text in texts:
         words = cut(text)
-        seen_words.update(words)
+        units: set[tuple[str, ...]] = {(word,) for word in words}
         for place, word in enumerate(words):
             for length in lengths.get(word, ()):
-                parts = tuple(words[place : place + length])
-                if parts in several:
-                    seen_phrases.add(parts)
-    ids = [position for word in seen_words for position in single.get(word, ())]
-    ids += [position for parts in seen_phrases for position in several[parts]]
-    return np.sort(np.array(ids, dtype=np.int64))
+                units.add(tuple(words[place : place + length]))
+        times.update(units & positions.keys())
+    return {position: count for parts, count in times.items() for position in positions[parts]}
 
 
 def is_clean(word: str) -> bool:

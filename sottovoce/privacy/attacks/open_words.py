@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from sottovoce.encoders import corpus_vectors
+from sottovoce.encoders.base import one_by_one
 from sottovoce.encoders.word_spaces import space_encoder, word_vectors
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.privacy.attacks.query_log import QueryLog
@@ -55,7 +56,7 @@ def _with_log(
     encoder = space_encoder(space)
     readable = encoder.knows(words)
     words = [word for word, can_be_read in zip(words, readable, strict=True) if can_be_read]
-    vectors = corpus_vectors(encoder, words, progress)
+    vectors = corpus_vectors(one_by_one(encoder), words, progress)
     if space.axes is not None:
         vectors = projected(vectors, space.axes)
     return space.with_words(words, vectors)
