@@ -72,7 +72,7 @@ class SubjectRule:
         on_subject = vectors @ self._subject_profile[subject] >= self._subject_threshold[subject]
         if word in self._word_profile:
             on_subject |= vectors @ self._word_profile[word] >= self._word_threshold[word]
-        return _same_stem(word, neighbours) | (known & on_subject)
+        return np.asarray(_same_stem(word, neighbours) | (known & on_subject), dtype=np.bool_)
 
     def _vectors(self, phrases: Sequence[str]) -> tuple[Float32Array, BoolArray]:
         """A unit vector for each word or phrase, and whether the judge has all its words.
