@@ -66,14 +66,14 @@ def add(
 ) -> None:
     """Fetch spaces once, check and convert or make them; those already there are left alone."""
     from sottovoce import resources
-    from sottovoce.encoders import word_spaces
+    from sottovoce.encoders import adding
     from sottovoce.errors import UsageError
 
     if archive and len(names) > 1:
         raise UsageError("--archive goes with one space: name just the one it belongs to")
     for resource in [resources.named(name) for name in names]:
-        with progress_bar("encoding" if resource.making else "converting") as progress:
-            word_spaces.add(resource, archives=archive or (), progress=progress, say=say)
+        with progress_bar("encoding" if resource.computed else "converting") as progress:
+            adding.add(resource, archives=archive or (), progress=progress, say=say)
         if resource.kind != resources.WORD_SPACE:
             say(f"{resource.name}: {resource.about}")
         else:

@@ -8,20 +8,27 @@ public, and so is the map.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
-from sottovoce.arrays import row_blocks, row_norms
+from sottovoce.arrays import row_norms
 from sottovoce.encoders import load_encoder
-from sottovoce.encoders.base import Encoder, corpus_vectors, one_by_one
-from sottovoce.errors import UsageError
+from sottovoce.encoders.base import Encoder, corpus_vectors, one_by_one, vectors_file
+from sottovoce.encoders.word_spaces import space_encoder
+from sottovoce.errors import SpaceError, UsageError
 from sottovoce.resources import install
+from sottovoce.resources.catalogue import Opening, Resource, find
+from sottovoce.resources.local import load_space
 from sottovoce.spaces.space import WordSpace, open_cached
-from sottovoce.spaces.space_encoder import SpaceEncoder
+from sottovoce.spaces.space_encoder import SpaceEncoder, projected
 from sottovoce.spaces.store import SpaceWriter
+from sottovoce.spaces.vocabularies import is_clean
 from sottovoce.types import Float32Array, Float64Array, Progress
 
+ROWS_AT_A_TIME = 16384
 RIDGE = 1.0
 """The penalty of the map: a word's vector has length 1, and there are thousands of them."""
 
@@ -37,29 +44,90 @@ def open_space(
     """Store the same space under another name, with an encoder for all words that it lacks."""
     folder = install.folder_for(name, replacing)
     with install.room_to_write(folder.parent):
-        write_opened(folder, name, space, load_encoder(encoder), progress)
+        _write(folder, name, space, load_encoder(encoder), space, {}, progress)
     open_cached.cache_clear()
     return open_cached(folder.resolve())
 
 
-def write_opened(
-    folder: Path, name: str, space: WordSpace, encoder: Encoder, progress: Progress | None
+def add_opened(
+    resource: Resource, opening: Opening, progress: Progress | None, say: install.Say | None
 ) -> None:
-    """Fit the map and write the space with it."""
-    if space.encoder is not None:
-        raise UsageError(f"the space '{space.name}' has an encoder: it is open already")
-    words = space.words(np.arange(space.size))
-    readable = encoder.knows(words)
-    listed = [word for word, can_be_read in zip(words, readable, strict=True) if can_be_read]
-    if len(listed) <= encoder.dimension:
-        raise UsageError(
-            f"the encoder reads {len(listed):,} words of the space '{space.name}': to learn how "
-            f"its vectors follow from the encoder's takes more than {encoder.dimension:,}"
+    """Open a space of the catalogue: its parts first, then more words, then the encoder's map."""
+    tell = say or (lambda _: None)
+    if _is_there(resource, opening):
+        tell(f"{resource.name} is already there, and intact")
+        return
+    for part in filter(None, map(find, opening.parts)):
+        if not install.intact(part):
+            install.add(part, progress=progress, say=say)
+    base, donor = load_space(opening.base), load_space(opening.donor)
+    words = more_words(base, donor, opening.looked_at)
+    listed = [*base.words(np.arange(base.size)), *words]
+    if install.words_hash(listed) != opening.words_sha256:
+        raise SpaceError(
+            f"the lists of {resource.name} gave other words than expected; nothing was installed. "
+            "Please report this, with your platform and Python version"
         )
-    vectors = corpus_vectors(one_by_one(encoder), listed, progress)
-    axes = fitted_axes(vectors, space.vectors[readable])
+    tell(f"opening {opening.base}")
+    about = {"about": resource.about, "licence": resource.licence}
+    about["more words"] = f"{len(words):,}, predicted from {opening.donor}"
+    with install.room_to_write(resource.folder.parent) as aside:
+        made = aside / resource.name
+        extended = base.with_words(words, predicted(base, donor, words))
+        encoder = load_encoder(opening.encoder)
+        _write(made, resource.name, base, encoder, extended, about, progress)
+        install.move_into_place(made, resource, aside, lambda: _is_there(resource, opening))
+    open_cached.cache_clear()
+
+
+def more_words(base: WordSpace, donor: WordSpace, looked_at: int) -> list[str]:
+    """The clean ones of the donor's most frequent words that the base lacks."""
+    frequent = donor.words(np.arange(min(looked_at, donor.size)))
+    return [word for word in frequent if is_clean(word) and word not in base]
+
+
+def predicted(base: WordSpace, donor: WordSpace, words: Sequence[str]) -> Float32Array:
+    """The vectors that words of a donor would have in the base."""
+    shared = donor.ids(base.words(np.arange(base.size)))
+    both = shared >= 0
+    axes = fitted_axes(donor.vectors[shared[both]], base.vectors[both])
+    return projected(donor.vectors[donor.ids(words)], axes)
+
+
+def _is_there(resource: Resource, opening: Opening) -> bool:
+    """Whether an opened space is on this machine, undamaged and by the encoder that is here now."""
+    if not install.intact(resource):
+        return False
+    with suppress(SpaceError):
+        return space_encoder(WordSpace.open(resource.folder)).name == opening.encoder
+    return False
+
+
+def _write(
+    folder: Path,
+    name: str,
+    base: WordSpace,
+    encoder: Encoder,
+    extended: WordSpace,
+    about: Mapping[str, str],
+    progress: Progress | None,
+) -> None:
+    """Fit the encoder's map to the base, and write the extended space with it."""
+    if base.encoder is not None:
+        raise UsageError(f"the space '{base.name}' has an encoder: it is open already")
+    words = base.words(np.arange(base.size))
+    readable = encoder.knows(words)
+    read = [word for word, can_be_read in zip(words, readable, strict=True) if can_be_read]
+    if len(read) <= encoder.dimension:
+        raise UsageError(
+            f"the encoder reads {len(read):,} words of the space '{base.name}': to learn how its "
+            f"vectors follow from the encoder's takes more than {encoder.dimension:,}"
+        )
+    encoder_of_words = one_by_one(encoder)
+    axes = fitted_axes(corpus_vectors(encoder_of_words, read, progress), base.vectors[readable])
     source = {
-        **space.source,
+        **base.source,
+        **about,
         "opened with": f"{encoder.name} encoder: vectors of other words are predicted from its "
         f"{encoder.dimension} dimensions",
         "encoder sha256": encoder.fingerprint,
@@ -67,16 +135,18 @@ def write_opened(
     with SpaceWriter(
         folder,
         name=name,
-        dimension=space.dimension,
+        dimension=base.dimension,
         source=source,
         encoder=SpaceEncoder(encoder.name, encoder.fingerprint, encoder.dimension),
         axes=axes,
     ) as writer:
-        start = 0
-        for block in row_blocks(space.folded):
-            writer.append(words[start : start + len(block)], block[:, :-1])
-            start += len(block)
+        for start in range(0, extended.size, ROWS_AT_A_TIME):
+            ids = np.arange(start, min(start + ROWS_AT_A_TIME, extended.size))
+            writer.append(extended.words(ids), extended.vectors[ids])
         writer.commit()
+    # They were kept to go on with after a kill; now the space has what follows from them.
+    with suppress(OSError):
+        vectors_file(encoder_of_words, read).unlink(missing_ok=True)
 
 
 def fitted_axes(encoded: Float32Array, vectors: Float32Array) -> Float64Array:

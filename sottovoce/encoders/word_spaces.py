@@ -97,28 +97,11 @@ def make_space(
     return open_cached(folder.resolve())
 
 
-def add(
-    resource: Resource,
-    *,
-    archives: Sequence[Path] = (),
-    progress: Progress | None = None,
-    say: install.Say | None = None,
+def add_made(
+    resource: Resource, making: Making, progress: Progress | None, say: install.Say | None
 ) -> None:
-    """Add what the catalogue holds; a space that is made with an encoder is made, its parts first.
-
-    The arguments are those of ``resources.add``.
-    """
-    making = resource.making
-    if making is None:
-        install.add(resource, archives=archives, progress=progress, say=say)
-        return
-    parts = [part for part in map(find, (making.encoder, *making.parts)) if part]
-    if archives:
-        raise UsageError(
-            f"{resource.name} is made on this machine: give --archive to the resources that it is "
-            f"made of, one by one ({', '.join(part.name for part in parts)}), and then add it "
-            "without"
-        )
+    """Make a space of the catalogue with its encoder, its parts first."""
+    parts = [part for part in map(find, making.parts) if part]
     tell = say or (lambda _: None)
     if _is_there(resource, making):
         tell(f"{resource.name} is already there, and intact")

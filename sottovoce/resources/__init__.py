@@ -7,6 +7,7 @@ on this machine, and ``word_lists.py`` reads the lists that word spaces are made
 from sottovoce.resources.catalogue import (
     CATALOGUE,
     DEFAULT,
+    GLOVE_840B,
     STRONG,
     WORD_SPACE,
     WORDNET,
@@ -17,5 +18,15 @@ from sottovoce.resources.catalogue import (
 from sottovoce.resources.install import add, import_file
 from sottovoce.resources.local import installed, listed, load_space
 
-__all__ = ["CATALOGUE", "DEFAULT", "STRONG", "WORDNET", "WORD_SPACE", "Resource", "add", "find"]
-__all__ += ["import_file", "installed", "listed", "load_space", "named"]
+__all__ = [
+    "CATALOGUE",
+    "DEFAULT",
+    "GLOVE_840B",
+    "STRONG",
+    "WORDNET",
+    "WORD_SPACE",
+    "Resource",
+    "add",
+    "find",
+]
+__all__ += ["GLOVE_840B", "import_file", "installed", "listed", "load_space", "named"]

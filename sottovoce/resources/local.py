@@ -37,8 +37,11 @@ def load_space(name_or_path: str | None = None) -> WordSpace:
     """Open a word space by alias, name or folder; none given means the default one."""
     wish = DEFAULT_SPACE if name_or_path is None else name_or_path
     resource = find(wish)
+    if wish == DEFAULT_SPACE and not _is_here(catalogue.DEFAULT.name):
+        # Without the encoder, the words that it would be opened from serve as well.
+        resource = catalogue.GLOVE_840B if _is_here(catalogue.GLOVE_840B.name) else resource
     name = resource.name if resource else wish
-    if SPACE_NAME.fullmatch(name) and (spaces_folder() / name / store.DESCRIPTION).exists():
+    if _is_here(name):
         return open_cached((spaces_folder() / name).resolve())
     if resource is not None and resource.kind == WORD_SPACE:
         raise SpaceError(
@@ -58,6 +61,13 @@ def load_space(name_or_path: str | None = None) -> WordSpace:
         f"no word space '{wish}'{hint and f' ({hint})'}: it is neither a name that "
         "'sottovoce spaces list' shows nor a folder; get the default one with "
         "'sottovoce spaces add default'"
+    )
+
+
+def _is_here(name: str) -> bool:
+    """Whether a word space of this name is on this machine."""
+    return (
+        bool(SPACE_NAME.fullmatch(name)) and (spaces_folder() / name / store.DESCRIPTION).exists()
     )
 
 

@@ -30,6 +30,7 @@ from sottovoce.spaces.readers import (
     opened,
     parse_header,
     read_glove,
+    read_npy_parquet,
     read_npz,
     read_wink_json,
     read_word2vec,
@@ -68,6 +69,7 @@ FORMATS = {
     "word2vec-binary": Format(read_word2vec_binary, "entry"),
     "npz": Format(read_npz, "entry"),
     "wink-json": Format(read_wink_json, "entry"),
+    "npy-parquet": Format(read_npy_parquet, "entry"),
 }
 
 

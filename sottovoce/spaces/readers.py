@@ -28,7 +28,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from sottovoce.errors import SpaceError, UsageError
+from sottovoce.errors import SpaceError, UsageError, need
 from sottovoce.files import GZIP
 from sottovoce.types import Float32Array, IntArray
 
@@ -283,6 +283,23 @@ def read_npz(path: Path) -> Iterator[Batch]:
                 with np.errstate(over="ignore"):
                     vectors = values.reshape(rows, dimension).astype(np.float32)
                 yield _valid_entries(words.tolist(), vectors, start + 1, raw.tell())
+
+
+def read_npy_parquet(path: Path) -> Iterator[Batch]:
+    """Read an array of vectors (``.npy``) and, beside it, the one ``.parquet`` with its words."""
+    indexes = list(path.parent.glob("*.parquet"))
+    if len(indexes) != 1:
+        raise SpaceError(f"{path.name} needs one .parquet file beside it, with its words")
+    parquet = need("pyarrow.parquet", "data", "this file of words needs pyarrow")
+    words = parquet.read_table(indexes[0]).column(0).to_pylist()
+    vectors = np.load(path, mmap_mode="r")
+    if vectors.ndim != 2 or len(vectors) != len(words):
+        raise SpaceError(f"{path.name}: {len(words):,} words, and vectors of {vectors.shape}")
+    step = max(1, BLOCK_BYTES // (4 * vectors.shape[1]))
+    for start in range(0, len(words), step):
+        block = np.asarray(vectors[start : start + step], dtype=np.float32)
+        position = vectors.nbytes * (start + len(block)) // len(words)
+        yield _valid_entries(words[start : start + step], block, start + 1, position)
 
 
 def _valid_entries(words: list[str], vectors: Float32Array, first: int, position: int) -> Batch:
