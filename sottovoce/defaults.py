@@ -12,6 +12,9 @@ VARIANTS = 20
 TOP = 10
 """Hits that a search shows."""
 COLLECTION, ENGINE, RERANKER = "demo", "bm25", "auto"
+PRIOR = 0.5
+"""How much a search of documents on this machine prefers their frequent words, where the mechanism
+adds noise: see :func:`sottovoce.search.layout.fitted_to`."""
 DEPTH = 100
 """Documents that are taken from each answer."""
 DEMO_DEPTH = 10

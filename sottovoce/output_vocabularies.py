@@ -15,7 +15,7 @@ import numpy as np
 from sottovoce.collections import DEMO, FROM_PACKAGE, load_collection, read_corpus
 from sottovoce.spaces import vocabularies
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
-from sottovoce.text.words import words
+from sottovoce.text.words import content_words
 
 CORPUS = "corpus:"
 """How the choice of the words of a file or folder of documents begins."""
@@ -34,8 +34,11 @@ def choose_output(space: WordSpace, choice: str) -> OutputVocabulary:
 
 
 def of_documents(space: WordSpace, texts: Iterable[str], name: str) -> OutputVocabulary:
-    """The words of public texts, each as popular as the number of texts that hold it."""
-    counts = vocabularies.of_texts(space, texts, words)
+    """The words of public texts, each as popular as the number of texts that hold it.
+
+    Function words are left out: they find nothing.
+    """
+    counts = vocabularies.of_texts(space, texts, content_words)
     ids = np.array(sorted(counts), dtype=np.int64)
     popularity = np.array([counts[word] for word in ids.tolist()], dtype=np.float64)
     return OutputVocabulary(name, ids, popularity if len(ids) else None)

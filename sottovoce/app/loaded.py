@@ -19,7 +19,7 @@ from sottovoce.ledger import Ledger, Promise
 from sottovoce.mechanisms.base import Mechanism
 from sottovoce.mechanisms.build import build, parse
 from sottovoce.obfuscation import Obfuscator, release_for
-from sottovoce.search.layout import laid_out_for
+from sottovoce.search.layout import fitted_to, laid_out_for
 from sottovoce.search.private_search import PrivateSearch
 from sottovoce.search.reranking import EncoderReranker, Reranker, load_reranker
 from sottovoce.text import TextPipeline
@@ -81,6 +81,7 @@ class LoadedParts:
         self.engine: Lazy[SearchEngine] = Lazy(self._load_engine)
         self.reranker: Lazy[Reranker] = Lazy(self._load_reranker)
         self.space: Lazy[WordSpace] = Lazy(self._load_space)
+        self.fitted_space: Lazy[WordSpace] = Lazy(self._fit_space)
         self.log: Lazy[QueryLog] = Lazy(self._load_log)
         self.pool: Lazy[Pool] = Lazy(self._load_pool)
         self.corpus: Lazy[LocalEngine] = Lazy(self._load_corpus)
@@ -166,6 +167,7 @@ class LoadedParts:
         else:
             voice = next(voice for voice in VOICES if voice.id == (body.voice or DEFAULT_VOICE))
             built = self.mechanism(defaults.MECHANISM, {"epsilon": voice.epsilon})
+        built = fitted_to(self.engine(), built, self.fitted_space)
         obfuscator = Obfuscator(
             built,
             n=body.n or self.usual_variants,
@@ -182,6 +184,7 @@ class LoadedParts:
             mechanism,
             shuffle=self.shuffles,
             pad_to=self.settings.pad_to,
+            drop_function_words=True,
         )
 
     @property
@@ -242,6 +245,14 @@ class LoadedParts:
         from sottovoce.resources.local import load_space
 
         return load_space(self.settings.space)
+
+    def _fit_space(self) -> WordSpace:
+        """The word space with the words of the collection, and how many documents hold each."""
+        from sottovoce.output_vocabularies import of_documents
+
+        texts = (f"{doc.title}\n{doc.text}" for doc in self.collection().documents)
+        space = self.space()
+        return space.with_output(of_documents(space, texts, self.settings.collection))
 
     def _load_log(self) -> QueryLog:
         from sottovoce.privacy import QueryLog, read_log

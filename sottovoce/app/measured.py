@@ -15,8 +15,9 @@ from typing import Any, TypeAlias
 from typing_extensions import TypedDict
 
 from sottovoce.app.loaded import LoadedParts, Protection
-from sottovoce.mechanisms.base import Mechanism
+from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.mechanisms.build import parse
+from sottovoce.obfuscation import Obfuscator
 
 PACKAGED = Path(__file__).with_name("measured.json")
 Summary: TypeAlias = dict[str, Any]
@@ -74,26 +75,30 @@ def figures_of(
             (figures["release"], figures["n"]) == (obfuscator.release, obfuscator.n)
             and figures["spec"] is not None
             and parse(figures["spec"]) == asked
-            and _same_texts(figures.get("texts") or {}, parts, obfuscator.mechanism)
+            and _same_texts(figures.get("texts") or {}, parts, obfuscator)
         ):
             measured: Measured = figures
             return measured
     return None
 
 
-def _same_texts(texts: dict[str, Any], parts: LoadedParts, mechanism: Mechanism) -> bool:
+def _same_texts(texts: dict[str, Any], parts: LoadedParts, obfuscator: Obfuscator) -> bool:
     """Whether words were cut, protected and replaced as this service does it."""
-    return (
-        (texts.get("space") or DEFAULT) == (parts.settings.space or DEFAULT)
-        and texts.get("output_vocabulary", "all") == "all"
-        and texts.get("unknown", "uniform") == "uniform"
-        and (texts.get("protect") or mechanism.protects) == mechanism.protects
-        and (not mechanism.by_word or _layout(texts) == (parts.shuffles, parts.settings.pad_to))
+    mechanism, pipeline = obfuscator.mechanism, obfuscator.pipeline
+    vocabulary = mechanism.space.output.name if isinstance(mechanism, WordMechanism) else "all"
+    measured = (
+        texts.get("space") or DEFAULT,
+        texts.get("output_vocabulary", "all"),
+        texts.get("unknown", "encode"),
+        texts.get("protect") or mechanism.protects,
+        texts.get("unprotected", "keep"),
+        texts.get("phrases", False),
     )
-
-
-def _layout(texts: dict[str, Any]) -> tuple[bool, int]:
-    return texts.get("order") == "shuffled", texts.get("pad_to", 0)
+    asked = (parts.settings.space or DEFAULT, vocabulary, pipeline.unknown, pipeline.protect)
+    layout = (texts.get("order") == "shuffled", texts.get("pad_to", 0))
+    return measured == (*asked, pipeline.unprotected, pipeline.phrases) and (
+        not mechanism.by_word or layout == (parts.shuffles, parts.settings.pad_to)
+    )
 
 
 def identity(figures: Measured) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sottovoce.collections import Document
+    from sottovoce.mechanisms import Mechanism
     from sottovoce.obfuscation import Obfuscator
     from sottovoce.search import PrivateSearch, SearchResult, Step
+    from sottovoce.spaces.space import WordSpace
     from sottovoce.types import Progress
 
 SENT_SHOWN = 20
@@ -60,6 +62,14 @@ class SearchOptions(EngineOptions):
             help="Draw words anew that were sent before: it tells more of them, and is counted.",
         ),
     ] = False
+    fit: Annotated[
+        bool,
+        typer.Option(
+            "--fit/--no-fit",
+            help="Send words that the documents on this machine hold, frequent ones rather. It "
+            "costs no privacy; it is for noise mechanisms, unless you choose prior or vocabulary.",
+        ),
+    ] = True
 
 
 @grouped
@@ -91,7 +101,8 @@ def search(
         raise UsageError("give something to search for, or - to read it from standard input")
     obfuscator = _obfuscator(how, mechanism, resources, texts, seed)
     layout.check(obfuscator.mechanism)
-    private_search = _prepare(how, obfuscator, layout)
+    chosen = texts.protect is not None or texts.unprotected is not None
+    private_search = _prepare(how, obfuscator, layout, drop_function_words=not chosen)
     with progress_bar("asking, one query after the other") as progress:
         result = private_search.search(query, how.top, on_step=_shown_while_sending(progress))
     if as_json:
@@ -119,12 +130,14 @@ def _obfuscator(
     )
 
 
-def _prepare(how: SearchOptions, obfuscator: Obfuscator, layout: LayoutOptions) -> PrivateSearch:
+def _prepare(
+    how: SearchOptions, obfuscator: Obfuscator, layout: LayoutOptions, *, drop_function_words: bool
+) -> PrivateSearch:
     """Everything else that a search needs, loaded; the engine decides how words are laid out."""
     from sottovoce.engines import choose_engine
     from sottovoce.engines.base import LocalEngine
     from sottovoce.ledger import Ledger
-    from sottovoce.search import PrivateSearch, laid_out_for, load_reranker
+    from sottovoce.search import PrivateSearch, fitted_to, laid_out_for, load_reranker
     from sottovoce.search.reranking import EncoderReranker
 
     documents: list[Document] = []
@@ -139,9 +152,13 @@ def _prepare(how: SearchOptions, obfuscator: Obfuscator, layout: LayoutOptions) 
         obfuscator.mechanism,
         shuffle=layout.shuffle,
         pad_to=layout.pad,
+        drop_function_words=drop_function_words,
     )
+    mechanism = obfuscator.mechanism
+    if how.fit:
+        mechanism = fitted_to(engine, mechanism, lambda: _fitted_space(mechanism, how, documents))
     return PrivateSearch(
-        replace(obfuscator, pipeline=pipeline),
+        replace(obfuscator, mechanism=mechanism, pipeline=pipeline),
         engine=engine,
         reranker=reranker,
         ledger=Ledger.open() if how.ledger else None,
@@ -149,6 +166,17 @@ def _prepare(how: SearchOptions, obfuscator: Obfuscator, layout: LayoutOptions) 
         pooling=how.pooling,
         depth=how.depth or defaults.usual_depth(how.collection, remote=engine.remote),
     )
+
+
+def _fitted_space(
+    mechanism: Mechanism, how: SearchOptions, documents: Sequence[Document]
+) -> WordSpace:
+    from sottovoce.mechanisms.base import WordMechanism
+    from sottovoce.output_vocabularies import of_documents
+
+    assert isinstance(mechanism, WordMechanism)  # noqa: S101 - only these are fitted
+    texts = (f"{document.title}\n{document.text}" for document in documents)
+    return mechanism.space.with_output(of_documents(mechanism.space, texts, how.collection))
 
 
 def _shown_while_sending(progress: Progress | None) -> Callable[[Step], None]:

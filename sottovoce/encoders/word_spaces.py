@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from sottovoce.encoders import load_encoder
 from sottovoce.encoders.base import (
     Encoder,
@@ -22,9 +24,11 @@ from sottovoce.resources.word_lists import WordList, read_lists
 from sottovoce.spaces.space import WordSpace, open_cached
 from sottovoce.spaces.space_encoder import SpaceEncoder, principal_axes, projected
 from sottovoce.spaces.store import SpaceWriter
-from sottovoce.types import BoolArray, Float32Array, Progress
+from sottovoce.types import UNKNOWN, BoolArray, Float32Array, Progress
 
 WORDS_AT_A_TIME = 16384
+SHORTEST_CORRECTED = 7
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 ROUNDING = (
     "computed on this machine; another processor may round them differently, so that the hash of "
     "the space is not the same everywhere"
@@ -34,16 +38,51 @@ ROUNDING = (
 # Words that a space lacks.
 
 
-def word_vectors(space: WordSpace, words: Sequence[str]) -> tuple[Float32Array, BoolArray]:
+def word_vectors(
+    space: WordSpace,
+    words: Sequence[str],
+    *,
+    public: bool = False,
+    progress: Progress | None = None,
+) -> tuple[Float32Array, BoolArray]:
     """The vectors that words have in a space, by the encoder that made it, and which have one.
 
-    A word has none where the encoder cannot read it; its row is zeros.
+    A long word that is one letter off a listed one is taken for misspelled, and has the vector of
+    that word. A word has none where the encoder cannot read it; its row is zeros. Vectors of
+    ``public`` words, those of a log, are kept on disk.
     """
     encoder = space_encoder(space)
     readable = encoder.knows(words)
-    vectors = encode_words(encoder, words)
+    if public:
+        vectors = np.array(corpus_vectors(one_by_one(encoder), words, progress))
+    else:
+        vectors = encode_words(encoder, words)
     vectors[~readable] = 0
-    return (vectors if space.axes is None else projected(vectors, space.axes)), readable
+    if space.axes is not None:
+        vectors = projected(vectors, space.axes)
+        vectors[~readable] = 0
+    corrected = np.array([misspelled(space, word) for word in words], dtype=np.int64)
+    off = corrected != UNKNOWN
+    vectors[off] = space.vectors[corrected[off]]
+    return vectors, readable | off
+
+
+def misspelled(space: WordSpace, word: str) -> int:
+    """The id of the most frequent listed word that is one letter off, or ``UNKNOWN``.
+
+    A letter too many, too few, another one, or two that changed places. Only words of seven letters
+    or more are taken for misspelled: short ones are one letter off many others.
+    """
+    if len(word) < SHORTEST_CORRECTED or not word.isalpha():
+        return UNKNOWN
+    parts = [(word[:place], word[place:]) for place in range(len(word) + 1)]
+    candidates = {left + right[1:] for left, right in parts if right}
+    candidates |= {left + right[1] + right[0] + right[2:] for left, right in parts if right[1:]}
+    for letter in {*LETTERS, *word}:
+        candidates |= {left + letter + right for left, right in parts}
+        candidates |= {left + letter + right[1:] for left, right in parts if right}
+    ids = space.listed.ids_of_words
+    return min((ids[form] for form in candidates & ids.keys()), default=UNKNOWN)
 
 
 def space_encoder(space: WordSpace) -> Encoder:

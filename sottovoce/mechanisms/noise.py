@@ -68,6 +68,8 @@ class NoiseMechanism(WordMechanism):
 
     supports_once: ClassVar[bool] = True
     has_density: ClassVar[bool] = True
+    takes_prior: ClassVar[bool] = True
+    """Whether popular words can be preferred."""
 
     prior: float = parameter(
         0.0, "how much popular words are preferred near the noisy point: 0 not, 1 by Bayes' rule"

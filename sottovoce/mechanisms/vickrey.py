@@ -54,6 +54,7 @@ class Vickrey(NoiseMechanism):
     """
 
     paper: ClassVar[str] = PAPER
+    takes_prior: ClassVar[bool] = False
 
     t: float = parameter(0.75, "weight of the second nearest word, 0 (as without) to 1 (always)")
     law: Literal["rational", "exponential"] = parameter(

@@ -2,7 +2,7 @@
 
 from sottovoce.defaults import DEPTH, TOP
 from sottovoce.search.boundary import Boundary
-from sottovoce.search.layout import laid_out_for
+from sottovoce.search.layout import fitted_to, laid_out_for
 from sottovoce.search.pooling import Pooled, pool
 from sottovoce.search.private_search import (
     CountedRelease,
@@ -23,6 +23,7 @@ __all__ = [
     "Reranker",
     "SearchResult",
     "Step",
+    "fitted_to",
     "laid_out_for",
     "load_reranker",
     "pool",

@@ -267,6 +267,16 @@ class WordSpace:
             longest[first] = max(longest.get(first, 1), 1 + len(rest))
         return longest
 
+    @property
+    def listed(self) -> WordSpace:
+        """The space of the listed words alone."""
+        return self
+
+    @cached_property
+    def ids_of_words(self) -> dict[str, int]:
+        """The ids of all words, for many look-ups at once; :meth:`id` needs no such dict."""
+        return {word: position for position, word in enumerate(self.words(np.arange(self.size)))}
+
     def __contains__(self, word: str) -> bool:
         return self.id(word) != UNKNOWN
 
@@ -403,6 +413,11 @@ class ExtendedSpace(WordSpace):
         """The id of a word of the list or of those added, or ``UNKNOWN``."""
         position = self.base.id(word)
         return self._more.get(word, UNKNOWN) if position == UNKNOWN else position
+
+    @property
+    def listed(self) -> WordSpace:
+        """The space without the words at the end."""
+        return self.base
 
     def with_output(self, output: OutputVocabulary) -> WordSpace:
         """The same words, of which only those of ``output`` are released: words of the list."""

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from sottovoce.encoders import corpus_vectors
-from sottovoce.encoders.base import one_by_one
-from sottovoce.encoders.word_spaces import space_encoder, word_vectors
+import numpy as np
+
+from sottovoce.encoders.word_spaces import word_vectors
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.privacy.attacks.query_log import QueryLog
 from sottovoce.spaces.space import WordSpace
-from sottovoce.spaces.space_encoder import projected
 from sottovoce.text import TextPipeline
 from sottovoce.types import Progress
 
@@ -41,8 +40,8 @@ def knowing_words(
     if words:
         # A person's own words: their vectors stay in memory.
         vectors, readable = word_vectors(space, words)
-        new = [word for word, can_be_read in zip(words, readable, strict=True) if can_be_read]
-        if new:
+        if readable.any():
+            new = [words[row] for row in np.flatnonzero(readable)]
             space = space.with_words(new, vectors[readable])
     return mechanism if space is mechanism.space else replace(mechanism, space=space)
 
@@ -53,13 +52,9 @@ def _with_log(
     words = list(_encoded(["\n".join(log.queries)], space, pipeline))
     if not words:
         return space
-    encoder = space_encoder(space)
-    readable = encoder.knows(words)
-    words = [word for word, can_be_read in zip(words, readable, strict=True) if can_be_read]
-    vectors = corpus_vectors(one_by_one(encoder), words, progress)
-    if space.axes is not None:
-        vectors = projected(vectors, space.axes)
-    return space.with_words(words, vectors)
+    vectors, readable = word_vectors(space, words, public=True, progress=progress)
+    words = [words[row] for row in np.flatnonzero(readable)]
+    return space.with_words(words, vectors[readable])
 
 
 def _encoded(texts: Iterable[str], space: WordSpace, pipeline: TextPipeline) -> Iterator[str]:
