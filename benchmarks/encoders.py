@@ -1,20 +1,27 @@
 """How fast the encoders are, and what re-ranking with them buys: the tables of docs/encoders.md.
 
-    python benchmarks/encoders.py                     # speed, on the demo collection
-    python benchmarks/encoders.py demo FOLDER ...     # nDCG@10 of the original queries
+    python benchmarks/encoders.py                         # speed, on the demo collection
+    python benchmarks/encoders.py --buys demo FOLDER ...  # nDCG@10 of the original queries
+    OMP_WAIT_POLICY=PASSIVE python benchmarks/encoders.py --torch MODEL [--passages FOLDER]
 
-Times are the best of several turns: what the machine can do when nothing else is in the way.
+The last compares the model in a folder on onnxruntime with the same folder by
+sentence-transformers on torch (``pip install 'sottovoce[encoders]'``). Both take turns, so that
+what else the machine does slows both. Otherwise times are the best of several turns: what the
+machine can do when nothing else is in the way.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import numpy as np
+
 from sottovoce.collections import Collection, demo_log, load_collection
 from sottovoce.encoders import Encoder, load_encoder
+from sottovoce.encoders.bert_folder import BertFolder
 from sottovoce.encoders.light import LightEncoder
 from sottovoce.encoders.strong import StrongEncoder
 from sottovoce.engines import choose_engine
@@ -26,6 +33,9 @@ from sottovoce.threads import available_cores, set_threads
 TURNS = 10
 QUERIES, PASSAGES, POOL = 500, 64, 700
 QUERY = "treatment for skin cancer"
+WORDS, FREQUENT, ABSTRACTS = 2000, 200_000, 150
+TORCH_BATCHES = (32, 128)
+"""The default of sentence-transformers, and the best of 32, 128 and 512 for words."""
 
 
 def seconds(work: Callable[[], object], turns: int = TURNS) -> float:
@@ -59,7 +69,7 @@ def reranking(names: Sequence[str], passages: list[str]) -> None:
     fresh: dict[str, Callable[[], Encoder]] = {"light": LightEncoder, "strong": StrongEncoder}
     for name in names:
         encoders = [fresh[name]() for _ in range(2)]
-        first = min(seconds(partial(scored, each, passages), 1) for each in encoders)
+        first = min(seconds(partial(scored, encoder, passages), 1) for encoder in encoders)
         then = seconds(partial(scored, encoders[0], passages), 2)
         warm = EncoderReranker(encoders[0])
         warm.scores(QUERY, passages)
@@ -87,19 +97,72 @@ def buys(names: Sequence[str], collection: Collection) -> None:
         engine = choose_engine(spec, collection.documents)
         if not isinstance(engine, LocalEngine):
             raise TypeError(spec)
-        runs = [no_privacy(engine, collection.queries, each) for each in rerankers.values()]
+        runs = [no_privacy(engine, collection.queries, reranker) for reranker in rerankers.values()]
         means = [
             effectiveness(run, collection.judgments, ["nDCG@10"])["nDCG@10"].mean for run in runs
         ]
         print(f"| `{spec}` | {' | '.join(f'{mean:.3f}' for mean in means)} |", flush=True)
 
 
+def against_torch(folder: str, passages: list[str], turns: int) -> None:
+    """Words and passages a second by the same model, and the median of the turns' ratios."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    torch.set_num_threads(available_cores())
+    with_torch = SentenceTransformer(folder, device="cpu", local_files_only=True)
+    ours = BertFolder(folder)
+    spread = np.linspace(0, len(passages) - 1, min(ABSTRACTS, len(passages))).astype(int)
+    samples = {"single words": sampled_words(), "passages": [passages[at] for at in spread]}
+    print(f"\n| {available_cores()} threads | onnxruntime | torch, batches of | | ratio | of CPU |")
+    print("|---|---|---|---|---|---|")
+    for kind, texts in samples.items():
+        for size in TORCH_BATCHES:
+            theirs = partial(with_torch.encode, batch_size=size, show_progress_bar=False)
+            times = np.array(
+                [[timed(ours.encode, texts), timed(theirs, texts)] for _ in range(turns)]
+            )
+            our_rate, their_rate = len(texts) / np.median(times[:, :, 0], axis=0)
+            ratio, of_processor = np.median(times[:, 1] / times[:, 0], axis=0)
+            print(
+                f"| {kind} | {our_rate:,.0f}/s | {size} | {their_rate:,.0f}/s | {ratio:.2f} | "
+                f"{of_processor:.2f} |",
+                flush=True,
+            )
+    for kind, texts in samples.items():
+        worst = np.abs(ours.encode(texts) - theirs(texts, normalize_embeddings=True)).max()
+        print(f"largest difference of the vectors of {len(texts)} {kind}: {worst:.1e}")
+
+
+def timed(encode: Callable[[list[str]], object], texts: list[str]) -> tuple[float, float]:
+    """Seconds on the clock, and of processor time."""
+    wall, processor = time.perf_counter(), time.process_time()
+    encode(texts)
+    return time.perf_counter() - wall, time.process_time() - processor
+
+
+def sampled_words() -> list[str]:
+    """Words of all frequencies."""
+    from wordfreq import top_n_list
+
+    return top_n_list("en", FREQUENT)[:: FREQUENT // WORDS]
+
+
 def main() -> None:
     """Measure what is installed."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--buys", nargs="+", metavar="COLLECTION", default=[])
+    parser.add_argument("--torch", metavar="MODEL")
+    parser.add_argument("--passages", metavar="COLLECTION", default="demo")
+    parser.add_argument("--turns", type=int, default=TURNS)
+    options = parser.parse_args()
     names = ["light", "strong"] if StrongEncoder.installed() else ["light"]
-    for name in sys.argv[1:]:
+    for name in options.buys:
         buys(names, load_collection(name))
-    if len(sys.argv) == 1:
+    if options.torch:
+        documents = load_collection(options.passages).documents
+        against_torch(options.torch, list(map(whole_text, documents)), options.turns)
+    elif not options.buys:
         speed(names)
 
 

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sottovoce.encoders import load_encoder
+from sottovoce.encoders import encode_words, load_encoder
+from sottovoce.encoders.base import one_by_one
 from sottovoce.encoders.strong import StrongEncoder, _folder
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.resources.catalogue import STRONG
@@ -70,17 +71,85 @@ def test_a_vector_does_not_depend_on_its_batch(name, batch):
     encoder = load_encoder(name)
     together = encoder.encode(batch)
     alone = np.concatenate([encoder.encode([text]) for text in batch])
-    assert np.abs(together - alone).max() < 1e-5
+    assert np.array_equal(together, alone)
 
 
-def test_threads_change_nothing(encoder):
-    batch = [" ".join(SENTENCES[: 1 + i % 4]) + f" {i}" for i in range(60)]
-    expected = encoder.encode(batch)
+words = st.one_of(
+    st.sampled_from(["melanoma", "endometriosis", "covid", "a", "Straße", "skin cancer", "", "🍕"]),
+    st.text(st.characters(categories=["L", "M", "Nd"]), max_size=20),
+)
+
+
+@pytest.mark.parametrize("name", ALL)
+@given(word=words, neighbours=st.lists(words, max_size=40), place=st.integers(0, 40))
+def test_neighbours_change_no_bit_of_a_word(name, word, neighbours, place):
+    encoder = load_encoder(name)
+    place = min(place, len(neighbours))
+    together = encode_words(encoder, [*neighbours[:place], word, *neighbours[place:]])
+    assert np.array_equal(together[place], encode_words(encoder, [word])[0])
+
+
+def test_neither_batches_nor_threads_change_a_bit_of_a_text(encoder):
+    rng = np.random.default_rng(5)
+    vocabulary = " ".join(SENTENCES).split()
+    lengths = [*rng.integers(1, 6, size=200), *rng.integers(6, 90, size=20)]
+    pool = [" ".join(rng.choice(vocabulary, size=length)) for length in lengths]
+    expected = encoder.encode(pool)
     try:
-        set_threads(1)
-        assert np.abs(encoder.encode(batch) - expected).max() < 1e-5
+        for threads in (1, 2, 3):
+            set_threads(threads)
+            batch = rng.permutation(len(pool))[: rng.integers(1, len(pool))]
+            assert np.array_equal(encoder.encode([pool[at] for at in batch]), expected[batch])
     finally:
         set_threads(None)
+
+
+class Rounding:
+    """An encoder whose rounding depends on the batch, as that of torch does."""
+
+    name, dimension, exact_batches, fingerprint = "rounding", 2, False, "f"
+
+    def encode(self, texts):
+        rows = np.array([[len(text), 1] for text in texts], dtype=np.float32).reshape(-1, 2)
+        return rows * np.float32(1 + 1e-7 * len(texts))
+
+    def knows(self, texts):
+        return np.array([text.isascii() for text in texts])
+
+
+def test_words_are_encoded_alone_where_batches_change_the_rounding():
+    encoder, texts = Rounding(), ["a", "bc", "def", "é"]
+    assert not np.array_equal(encoder.encode(texts)[0], encoder.encode(["a"])[0])
+    together = encode_words(encoder, texts)
+    assert np.array_equal(together, np.concatenate([encoder.encode([text]) for text in texts]))
+    assert encode_words(encoder, []).shape == (0, 2)
+    alone = one_by_one(encoder)
+    assert alone.fingerprint != encoder.fingerprint
+    assert alone.knows(texts).tolist() == [True, True, True, False]
+
+
+def test_what_a_tokenizer_cannot_read_is_not_known(encoder):
+    known = ["melanoma", "Endometriosis", "skin cancer", "qwrtzpsdfg", "2019", "naïve"]
+    # An old letter that no vocabulary has, alone and among others; nothing; nothing one can see.
+    unknown = ["\ua66e", "melanoma \ua66e", "mel\ua66enoma", "", " ", "\U00013000"]
+    assert encoder.knows(known + unknown).tolist() == [True] * 6 + [False] * 6
+    assert encoder.knows([]).shape == (0,)
+    with pytest.raises(UsageError, match="list"):
+        encoder.knows("secret")
+
+
+def test_a_tokenizer_may_number_what_it_does_not_know():
+    from tokenizers import Tokenizer
+    from tokenizers.models import Unigram
+    from tokenizers.pre_tokenizers import Metaspace
+
+    from sottovoce.encoders.tokenizer import TextTokenizer
+
+    pieces = [("<s>", 0.0), ("<unk>", 0.0), ("▁", -3.0), ("▁haut", -1.0), ("krebs", -1.0)]
+    tokenizer = Tokenizer(Unigram(pieces, unk_id=1, byte_fallback=False))
+    tokenizer.pre_tokenizer = Metaspace()
+    texts = ["haut", "hautkrebs", "krebs", "haut \ua66e", "кожа", ""]
+    assert TextTokenizer(tokenizer).knows(texts).tolist() == [True] * 3 + [False] * 3
 
 
 def test_half_characters_are_read_as_a_question_mark(encoder):
@@ -206,16 +275,6 @@ def test_a_folder_needs_the_package_that_reads_it(tmp_path, monkeypatch):
         load_encoder(str(tmp_path))
 
 
-@needs_strong
-def test_any_sentence_transformer_in_a_folder_will_do(tmp_path):
-    pytest.importorskip("sentence_transformers")
-    own = load_encoder(str(_folder()))
-    batch = [*SENTENCES, "", *ODD]
-    assert np.abs(own.encode(batch) - load_encoder("strong").encode(batch)).max() < 1e-5
-    with pytest.raises(SottovoceError, match=r"modules\.json"):
-        load_encoder(str(tmp_path))
-
-
 NO_NETWORK = """
 import sys
 reached = []
@@ -224,7 +283,8 @@ def watch(event, arguments):
         reached.append(event)
         raise OSError("there is no network")
 sys.addaudithook(watch)
-from sottovoce.encoders import load_encoder
+from sottovoce.encoders import encode_words, load_encoder
+from sottovoce.encoders.base import one_by_one
 from sottovoce.errors import SottovoceError
 for name in ("light", "auto", "strong", "all-mpnet-base-v2"):
     try:
