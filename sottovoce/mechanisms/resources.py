@@ -131,12 +131,13 @@ class PoolKind(ResourceKind):
         return read_pool(settings["pool"], settings["encoder"])
 
     def stand_in(self, settings: Settings) -> Pool:
-        """One string; the encoder is the real one, since its dimension enters the guarantee."""
-        from sottovoce.pools import Pool, check_source
+        """The demo log, which is quick to read; its size and the encoder enter guarantees."""
+        from sottovoce.collections import DEMO
+        from sottovoce.pools import check_source, read_pool
 
         if settings["pool"] is not None:
             check_source(settings["pool"])
-        return Pool(["stand-in"], settings["encoder"], name="stand-in")
+        return read_pool(DEMO, settings["encoder"])
 
     def facts(self, resource: Pool) -> Facts:
         return {"name": resource.name, "strings": len(resource), "sha256": resource.sha256}
