@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sottovoce.collections import Document
+    from sottovoce.mechanisms.company import Company
     from sottovoce.obfuscation import Obfuscator
     from sottovoce.search import PrivateSearch, SearchResult, Step
     from sottovoce.types import Progress
@@ -39,7 +40,15 @@ SENT_SHOWN = 20
 class SearchOptions(EngineOptions):
     """Where to search, how often, and what becomes of the answers."""
 
-    n: Annotated[int, typer.Option("-n", "--variants", help="Queries to send.")] = defaults.VARIANTS
+    n: Annotated[
+        int | None,
+        typer.Option(
+            "-n",
+            "--variants",
+            help=f"Queries to send; {defaults.VARIANTS} unless --cover decides.",
+            show_default=False,
+        ),
+    ] = None
     release: Annotated[
         Release | None,
         typer.Option(help="How queries are drawn; once if the mechanism can, else independent."),
@@ -62,12 +71,66 @@ class SearchOptions(EngineOptions):
     ] = False
 
 
+@dataclass(frozen=True)
+class CoverOptions:
+    """Hide which of several public queries is meant, instead of rewriting the query."""
+
+    panel: ClassVar[str] = "Cover: send public queries only"
+
+    cover: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            help="Send K queries of --pool: the one nearest to yours among others. Yours itself is "
+            "sent only if it is one of the pool's.",
+            show_default=False,
+        ),
+    ] = None
+    inclusion: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            help="Chance that the nearest one is among them, below 1; 0.9 if not given.",
+            show_default=False,
+        ),
+    ] = None
+    group: Annotated[
+        int | None,
+        typer.Option(
+            metavar="M",
+            help="Send K groups of M: each query with the M - 1 of the pool nearest to it.",
+            show_default=False,
+        ),
+    ] = None
+
+    def mechanism(self, how: SearchOptions, given: MechanismOptions) -> MechanismOptions:
+        """What is asked for, as a mechanism; refuses options that would do nothing."""
+        if self.cover is None:
+            if self.inclusion is not None or self.group is not None:
+                raise UsageError("--inclusion and --group go with --cover K: say how many queries")
+            return given
+        ignored = {
+            "-m": given.mechanism != defaults.MECHANISM,
+            "-e": given.epsilon is not None,
+            "--set": bool(given.set),
+            "-n": how.n is not None,
+            "--release": how.release is not None,
+        }
+        for option in ignored:
+            if ignored[option]:
+                raise UsageError(f"{option} does nothing with --cover: leave one of them out")
+        parameters = {"k": self.cover, "p": self.inclusion, "m": self.group}
+        pairs = [f"{key}={value}" for key, value in parameters.items() if value is not None]
+        return MechanismOptions("cover", None, pairs)
+
+
 @grouped
 def search(
     query: Annotated[
         str, typer.Argument(metavar="QUERY|-", help="What to search for; - reads it from stdin.")
     ],
     how: SearchOptions,
+    cover: CoverOptions,
     mechanism: MechanismOptions,
     resources: ResourceOptions,
     texts: TextOptions,
@@ -75,7 +138,7 @@ def search(
     seed: Seed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search without saying what for: only obfuscated queries leave.
+    """Search without saying what for: only obfuscated queries, or public ones, leave.
 
     [bold]Examples[/bold]
 
@@ -84,11 +147,14 @@ def search(
       sottovoce search "divorce lawyer" --collection my-articles --engine dense -e 12.5
 
       sottovoce search "debt advice" --engine http:searxng.toml -n 5
+
+      sottovoce search "treatment for skin cancer" --cover 20 --pool demo
     """
     if query == "-":
         query = sys.stdin.readline()
     if not query.strip():
         raise UsageError("give something to search for, or - to read it from standard input")
+    mechanism = cover.mechanism(how, mechanism)
     obfuscator = _obfuscator(how, mechanism, resources, texts, seed)
     layout.check(obfuscator.mechanism)
     private_search = _prepare(how, obfuscator, layout)
@@ -107,12 +173,14 @@ def _obfuscator(
     texts: TextOptions,
     seed: int | None,
 ) -> Obfuscator:
+    from sottovoce.mechanisms.base import SetMechanism
     from sottovoce.obfuscation import Obfuscator, release_for
 
     built = mechanism.build(resources)
+    usual = 1 if isinstance(built, SetMechanism) else defaults.VARIANTS
     return Obfuscator(
         built,
-        n=how.n,
+        n=usual if how.n is None else how.n,
         release=release_for(built, how.release),
         pipeline=texts.pipeline(built, restore_case=False),
         rng=seed,
@@ -176,7 +244,9 @@ def show(result: SearchResult, search: PrivateSearch, console: Console | None = 
 
     console = console or new_console()
     console.print(f"\n[bold]Stayed here[/bold]  {escape(result.query)}")
-    again = ", of words that were sent before," if result.recalled else ""
+    again = ""
+    if result.recalled:
+        again = ", of words that were sent before," if result.company is None else " again"
     where = "" if search.engine.remote else ", which plays the stranger on this machine"
     console.print(
         f"\n[bold]Sent[/bold]  {len(result.sent)} queries{again} to {result.engine}{where}:"
@@ -197,14 +267,17 @@ def show(result: SearchResult, search: PrivateSearch, console: Console | None = 
         )
         console.print(Padding(escape(hit.snippet), (0, 0, 0, 5)))
     if not result.hits:
-        console.print("  Nothing. Try more variants (-n), a larger epsilon, or another engine.")
+        more = "more variants (-n), a larger epsilon"
+        if result.company is not None:
+            more = "a larger pool (--pool), larger groups (--group)"
+        console.print(f"  Nothing. Try {more}, or another engine.")
     _show_cost(result, search, console)
 
 
 def _show_cost(result: SearchResult, search: PrivateSearch, console: Console) -> None:
-    from sottovoce.ledger import unit
+    from sottovoce.ledger import Promise
 
-    per = unit(result.guarantee.notion, result.guarantee.metric)
+    per = Promise.of(result.guarantee, None).unit
     cost = "nothing bounds it" if result.spent is None else f"{result.spent:g} nats {per}"
     console.print(f"\n[bold]Cost[/bold]  {cost}, {result.mechanism}, {result.release}", end="")
     if search.ledger is not None:
@@ -213,13 +286,35 @@ def _show_cost(result: SearchResult, search: PrivateSearch, console: Console) ->
                 so_far = "without bound" if total.nats is None else f"{total.nats:g} nats"
                 console.print(f"; on this query so far {so_far}", end="")
     console.print(".")
+    if result.company is None:
+        _show_what_was_said(result, console)
+    else:
+        _show_company(result.company, console)
+    if result.problem:
+        console.print(result.problem, style="bold yellow", markup=False)
+    console.print(f"[bold]Promise[/bold]  {result.guarantee.sentence}")
+    for caveat in result.guarantee.caveats:
+        console.print(f"  - {caveat}", style="dim")
+    if result.seeded:
+        console.print("Seeded: reproducible, for experiments only.", style="yellow")
+
+
+def _show_company(company: Company, console: Console) -> None:
+    from rich.markup import escape
+
+    console.print(f"[bold]Company[/bold]  {company.sentence}")
+    style = "bold yellow" if company.query_sent else None
+    console.print(f"[bold]Your query[/bold]  {company.whether_sent}", style=style)
+    if not company.is_text:
+        console.print(f"  The public query that stands for it: {escape(company.representative)}")
+
+
+def _show_what_was_said(result: SearchResult, console: Console) -> None:
     console.print(
         f"[bold]Said aloud[/bold]  {result.said_aloud} of the {result.words} words of your query "
         "stand in what was sent, among the others. If you can read off the subject, so can a "
         "stranger: then use a smaller epsilon (-e)."
     )
-    if result.problem:
-        console.print(result.problem, style="bold yellow", markup=False)
     if result.query_sent:
         how = (
             "Nothing in it is a word to protect"
@@ -227,8 +322,3 @@ def _show_cost(result: SearchResult, search: PrivateSearch, console: Console) ->
             else "By chance"
         )
         console.print(f"The query itself was sent. {how}.", style="bold yellow")
-    console.print(f"[bold]Promise[/bold]  {result.guarantee.sentence}")
-    for caveat in result.guarantee.caveats:
-        console.print(f"  - {caveat}", style="dim")
-    if result.seeded:
-        console.print("Seeded: reproducible, for experiments only.", style="yellow")

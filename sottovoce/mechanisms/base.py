@@ -58,6 +58,8 @@ class Mechanism(ABC):
     """Whether each word is replaced by itself; otherwise a text is replaced as a whole."""
     cuts_texts: ClassVar[bool] = True
     """Whether a text is cut into words, so that a ``TextPipeline`` has anything to decide."""
+    always_in_spec: ClassVar[tuple[str, ...]] = ("epsilon",)
+    """Parameters that a spec holds even if they have their default."""
     has_density: ClassVar[bool] = False
     """Whether it moves a vector, of a word or a text, by ``noise`` that has a ``log_density``."""
 
@@ -115,11 +117,11 @@ class Mechanism(ABC):
 
     @property
     def spec(self) -> str:
-        """``name:key=value,…`` with every parameter that differs from its default."""
+        """``name:key=value,…`` with what it always holds, and all that is not the default."""
         parts = [
             f"{public_name(f)}={write_value(getattr(self, f.name))}"
             for f in self.parameters()
-            if f.name == "epsilon" or getattr(self, f.name) != f.default
+            if f.name in self.always_in_spec or getattr(self, f.name) != f.default
         ]
         return f"{self.name}:{','.join(parts)}" if parts else self.name
 

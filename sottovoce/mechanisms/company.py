@@ -10,11 +10,11 @@ from typing import Any
 class Company:
     """In what company a text left. It is for its owner alone, ``representative`` above all.
 
-    queries, groups, pool
-        How many strings were released, of how many groups (or single strings), of how many.
-    representative, is_text, drawn
+    queries, groups, group_size, pool
+        How many strings were released, in how many groups of what size, of how many in all.
+    representative, is_text, drawn, sent
         The string of the pool that stands for the text; whether it is the text itself; whether
-        chance put it, or its group, into the set.
+        chance put it, or its group, into the set; whether it was then sent.
     inclusion, epsilon
         How likely that was, and what the set tells between any two texts; None: without bound.
     best_guess, prior
@@ -24,10 +24,12 @@ class Company:
 
     queries: int
     groups: int
+    group_size: int
     pool: int
     representative: str
     is_text: bool
     drawn: bool
+    sent: bool
     inclusion: float
     epsilon: float | None
     best_guess: float
@@ -36,17 +38,34 @@ class Company:
     @property
     def query_sent(self) -> bool:
         """Whether the text itself was released."""
-        return self.is_text and self.drawn
+        return self.is_text and self.sent
 
     @property
     def sentence(self) -> str:
         """The same in words, without any text."""
-        what = "queries" if self.queries == self.groups else f"queries in {self.groups} groups"
+        queries, one = f"{self.queries} queries", "the one"
+        if self.group_size > 1:
+            queries, one = f"{queries} in {self.groups} groups", "the group"
         return (
-            f"one of {self.queries} {what} that were drawn from {self.pool:,} public ones. Whoever "
-            f"knows all of them and how they were drawn, and takes {self.prior}, is right about it "
-            f"in {self.best_guess:.2g} of the cases, 1 in {1 / self.best_guess:.0f}; whoever knows "
-            "more of what people ask, or of you, may do better"
+            f"{queries}, drawn from {self.pool:,} public ones, leave for it. Whoever knows all of "
+            f"these and how they are drawn, and takes {self.prior}, names {one} that stands for it "
+            f"with probability {self.best_guess:.2g} at most, 1 in {1 / self.best_guess:.0f}. "
+            "Whoever knows more of what people ask, or of you, may do better."
+        )
+
+    @property
+    def whether_sent(self) -> str:
+        """Whether the text itself, or what stands for it, is in the set; without any text."""
+        if self.query_sent:
+            return "The query itself is public, and was sent as one of them."
+        if self.sent:
+            return "The query itself was not sent: the nearest public one was, as one of them."
+        which = "the query itself, which is public," if self.is_text else "the nearest public one"
+        if self.drawn:
+            return f"The engine failed before {which} was sent."
+        return (
+            f"Neither the query nor what stands for it was sent: {which} was left out by chance, "
+            f"as in {1 - self.inclusion:.2g} of the cases. That it may be missing protects it."
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -68,6 +68,7 @@ class Cover(SetMechanism):
         "sends the string of a public pool that is nearest to a text among others of the pool"
     )
     paper: ClassVar[str] = PAPER
+    always_in_spec: ClassVar[tuple[str, ...]] = ("k", "p")
 
     k: int = parameter(20, "strings in a set; groups of them, if m is above 1")
     p: float = parameter(USUAL_P, "chance that the text's own string is in the set; below 1")
@@ -170,13 +171,16 @@ class Cover(SetMechanism):
         """What a set is worth for this text, for the stated prior."""
         alike = self.decoys == "uniform"
         epsilon = self.law.epsilon
+        drawn = bool((np.asarray(members) == representative).any())
         return Company(
             queries=len(self.group(members)),
             groups=self.k,
+            group_size=self.m,
             pool=len(self.pool),
             representative=self.pool.strings[representative],
             is_text=folded_text(text) == folded_text(self.pool.strings[representative]),
-            drawn=bool((np.asarray(members) == representative).any()),
+            drawn=drawn,
+            sent=drawn,
             inclusion=self.p,
             epsilon=epsilon if math.isfinite(epsilon) else None,
             best_guess=self._best_guess(members),

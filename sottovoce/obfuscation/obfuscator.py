@@ -47,6 +47,10 @@ REMEMBERED_WORDS = (
     "equal words shows, and no number of nats covers it"
 )
 REMEMBERED_TEXTS = "the same text always gets the same variants: that it came again shows"
+AFRESH = (
+    "this set was drawn afresh: the same text again gets other company, and what several of its "
+    "sets have in common gives it away; with a ledger, or a memory_key, it gets the same"
+)
 WHO_HAS_THE_KEY = "whoever has the key by which words are remembered can undo what was released"
 DISTINCT_WORDS = "distinct word (equal words show)"
 
@@ -156,7 +160,8 @@ class Obfuscator:
             if isinstance(self.mechanism, PoolMechanism):
                 return self._from_pool(self.mechanism, texts, first, streams)
             if isinstance(self.mechanism, SetMechanism):
-                return self._as_sets(self.mechanism, texts, first, streams)
+                places = self.mechanism.representatives(texts)
+                return self._as_sets(self.mechanism, texts, places, first, streams)
             assert isinstance(self.mechanism, TextMechanism)  # noqa: S101 - there are four kinds
             return [
                 self._as_a_whole(self.mechanism, text, first + number, streams)
@@ -202,9 +207,9 @@ class Obfuscator:
             substitutes = memory.substitutes(opened, names, mechanism, streams)
             result = self._filled(mechanism, prepared, substitutes, streams, 0)
         elif isinstance(mechanism, SetMechanism):
-            (place,) = mechanism.representatives([text]).tolist()
-            names = [("representative", mechanism.pool.strings[place])]
-            (result,) = self._as_sets(mechanism, [text], 0, memory.streams(names))
+            places = mechanism.representatives([text])
+            names = [("representative", mechanism.pool.strings[int(places[0])])]
+            (result,) = self._as_sets(mechanism, [text], places, 0, memory.streams(names))
         else:
             folded = folded_text(text)
             names = [("text", folded)]
@@ -280,10 +285,14 @@ class Obfuscator:
         ]
 
     def _as_sets(
-        self, mechanism: SetMechanism, texts: Sequence[str], first: int, streams: Streams
+        self,
+        mechanism: SetMechanism,
+        texts: Sequence[str],
+        places: IntArray,
+        first: int,
+        streams: Streams,
     ) -> list[Obfuscation]:
-        """A set of public strings for each text, in random order."""
-        places = mechanism.representatives(texts)
+        """A set of public strings for each text and its representative, in random order."""
         numbers = range(first, first + len(texts))
         draws = Draws([(streams.generator(n, 0, Streams.WORDS, 0), 1) for n in numbers])
         results = []
@@ -351,6 +360,8 @@ class Obfuscator:
             guarantee = guarantee.with_caveats(ONE_POINT if by_word else ONE_POINT_OF_TEXT)
         if streams.reproducible:
             guarantee = guarantee.with_caveats(SEEDED)
+        if company is not None and not isinstance(streams, KeyedStreams):
+            guarantee = guarantee.with_caveats(AFRESH)
         if isinstance(streams, KeyedStreams):
             guarantee = remembered_guarantee(guarantee)
         spent = guarantee.loss(1.0, self.releases if counts.protected else 0)
