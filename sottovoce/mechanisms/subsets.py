@@ -3,17 +3,18 @@
 Wang et al., Mutual Information Optimally Local Private Discrete Distribution Estimation (arXiv
 1607.08025), here also with decoys that are drawn by a public popularity. There are M strings, and x
 is to be hidden. With probability p the set S holds x and k - 1 decoys, else k decoys. Decoys are
-drawn one after the other by the popularity pi, and all of them again until they are different and
-none of them is x. So
+drawn one after the other with weights w that sum to 1, and all of them again until they are
+different and none of them is x. So
 
-    P(S | x) = W(S) inside(x)     if x is in S,       W(S) = product of pi(y) over S,
+    P(S | x) = W(S) inside(x)     if x is in S,       W(S) = product of w(y) over S,
                W(S) outside(x)    if it is not,
-    inside(x)  = p (k - 1)! / (pi(x) D(k - 1, x)),
+    inside(x)  = p (k - 1)! / (w(x) D(k - 1, x)),
     outside(x) = (1 - p) k! / D(k, x),
 
-where D(j, x) is the probability that j draws by pi are all different and none is x. If all strings
-are equally popular, these are p / C(M - 1, k - 1) and (1 - p) / C(M - 1, k). Of two strings, a set
-tells no more than who of them is in it: see ``docs/cover.md`` for what follows.
+where D(j, x) is the probability that j draws are all different and none is x. With equal weights
+these are p / C(M - 1, k - 1) and (1 - p) / C(M - 1, k). For a popularity pi the weights are such
+that w(x) D(k - 1, x) is proportional to pi(x): then every member of a set has the same posterior
+probability for whoever has pi as prior. Proofs are in ``docs/cover.md``.
 """
 
 from __future__ import annotations
@@ -33,12 +34,15 @@ LARGEST_SHARE = 0.5
 """No string is expected as a decoy in more than this share of the sets."""
 RAREST_SUCCESS = 1e-4
 """Sets of decoys that are all different must be drawn at least this often."""
+SAME_WEIGHTS, MOST_DIVISIONS = 1e-13, 200
+"""Weights are found when none changes by more than this share, after so many steps at most."""
 
 
 class SubsetLaw:
     """The law of the sets of ``k`` strings out of ``size`` that hide one of them.
 
-    ``popularity`` has a positive weight for each string; None: decoys are drawn uniformly.
+    ``popularity`` has a positive number for each string, of which only ratios count; None: decoys
+    are drawn uniformly.
     """
 
     def __init__(self, size: int, k: int, p: float, popularity: Float64Array | None = None) -> None:
@@ -55,34 +59,9 @@ class SubsetLaw:
                 f"p must be between {share:.4g}, the share of sets in which a string is a decoy, "
                 f"and 1, got {p:g}: below that, being in the set would speak against a string"
             )
-        if self.popularity is not None and self._different[k] < RAREST_SUCCESS:
-            raise UsageError(
-                f"k = {k} different strings are hardly ever drawn from a pool of {size} with this "
-                "popularity: take a smaller k, a larger pool, or decoys=uniform"
-            )
+        self._weights = None if self.popularity is None else _weights_for(self.popularity, k)
 
     # The law
-
-    @cached_property
-    def _different(self) -> Float64Array:
-        """D(j), j = 0 ... k: the probability that j draws by popularity are all different.
-
-        Newton's identities for the elementary symmetric polynomials e(j) = D(j) / j!.
-        """
-        assert self.popularity is not None  # noqa: S101 - only asked for with a popularity
-        powers = self.popularity.copy()
-        sums = []
-        for _ in range(self.k):
-            sums.append(float(powers.sum()))
-            powers *= self.popularity
-        different = np.ones(self.k + 1)
-        for j in range(1, self.k + 1):
-            total, factor = 0.0, 1.0
-            for i in range(1, j + 1):
-                total += factor * different[j - i] * sums[i - 1]
-                factor *= -(j - i)
-            different[j] = total
-        return different
 
     @cached_property
     def _logs(self) -> tuple[Float64Array, Float64Array]:
@@ -90,14 +69,15 @@ class SubsetLaw:
         k, size = self.k, self.size
         with np.errstate(divide="ignore"):  # p = 1: a set without x is impossible.
             chances = np.log([self.p, 1 - self.p])
-        if self.popularity is None:
+        if self._weights is None:
             places = np.arange(1, k)
             # ln C(M - 1, k - 1), and C(M - 1, k) = C(M - 1, k - 1) (M - k) / k.
             ways = float(np.log((size - places) / places).sum())
             more = ways + math.log((size - k) / k)
             return np.full(size, chances[0] - ways), np.full(size, chances[1] - more)
-        for_fewer, for_all = deque(_without_each(self._different, self.popularity), maxlen=2)
-        inside = chances[0] + math.lgamma(k) - np.log(self.popularity * for_fewer)
+        different = _all_different(self._weights, k)
+        for_fewer, for_all = deque(_without_each(different, self._weights), maxlen=2)
+        inside = chances[0] + math.lgamma(k) - np.log(self._weights * for_fewer)
         return inside, chances[1] + math.lgamma(k + 1) - np.log(for_all)
 
     @property
@@ -112,9 +92,9 @@ class SubsetLaw:
 
     def log_weight(self, sets: IntArray) -> Float64Array:
         """The logarithm of W(S) of each row, which no input changes."""
-        if self.popularity is None:
+        if self._weights is None:
             return np.zeros(len(sets))
-        return np.asarray(np.log(self.popularity)[sets].sum(axis=1))
+        return np.asarray(np.log(self._weights)[sets].sum(axis=1))
 
     def log_law(self, sets: IntArray, inputs: IntArray) -> Float64Array:
         """The logarithm of P(S | x) of each set, a row of k places, for each x, (sets, inputs)."""
@@ -151,10 +131,10 @@ class SubsetLaw:
     def posterior(self, members: IntArray, prior: Float64Array | None = None) -> Float64Array:
         """How likely each string is the hidden one, given a set; exact, for a stated prior.
 
-        Without a prior: that by which decoys are drawn, for which all members are (nearly) alike.
+        Without a prior: the one that decoys match, for which all members are alike.
         """
         (members,) = self._checked(np.atleast_2d(members))
-        beliefs = self.decoy_prior if prior is None else np.asarray(prior, dtype=np.float64)
+        beliefs = self.matched_prior if prior is None else np.asarray(prior, dtype=np.float64)
         if beliefs.shape != (self.size,) or not (beliefs >= 0).all() or not beliefs.any():
             raise UsageError(
                 f"a prior has a number from 0 on for each of {self.size} strings, not 0 for all"
@@ -169,24 +149,19 @@ class SubsetLaw:
         return np.asarray(chances / chances.sum())
 
     @property
-    def decoy_prior(self) -> Float64Array:
-        """The popularity by which decoys are drawn; the same for all strings without one."""
+    def matched_prior(self) -> Float64Array:
+        """The prior under which every member of a set is equally likely: the popularity."""
         return np.full(self.size, 1 / self.size) if self.popularity is None else self.popularity
-
-    @property
-    def flat_prior(self) -> Float64Array:
-        """The prior under which every member of a set is exactly equally likely: 1 / inside."""
-        odds = np.exp(self.log_inside.min() - self.log_inside)
-        return np.asarray(odds / odds.sum())
 
     def decoy_chances(self, hidden: int) -> Float64Array:
         """The law of one decoy, any of those in a set that hides the string at this place."""
-        chances = self.decoy_prior.copy()
-        if self.popularity is not None and self.k > 1:
+        chances = np.ones(self.size) if self._weights is None else self._weights.copy()
+        if self._weights is not None and self.k > 1:
             # The first of j draws is y, and the others are different, neither it nor hidden.
-            alone = self.popularity[hidden : hidden + 1]
-            different = np.concatenate(list(_without_each(self._different, alone)))
-            fewer, some = deque(_without_each(different[:-1], self.popularity), maxlen=2)
+            different = _all_different(self._weights, self.k)
+            alone = self._weights[hidden : hidden + 1]
+            different = np.concatenate(list(_without_each(different, alone)))
+            fewer, some = deque(_without_each(different[:-1], self._weights), maxlen=2)
             chances *= self.p * fewer / different[-2] + (1 - self.p) * some / different[-1]
         chances[hidden] = 0
         return np.asarray(chances / chances.sum())
@@ -203,7 +178,7 @@ class SubsetLaw:
 
     def _decoys(self, hidden: int, count: int, rng: Generator) -> IntArray:
         """``count`` different places, none of them ``hidden``."""
-        if self.popularity is None:
+        if self._weights is None:
             places = rng.choice(self.size - 1, size=count, replace=False, shuffle=False)
             return np.asarray(places + (places >= hidden))
         while True:
@@ -213,8 +188,8 @@ class SubsetLaw:
 
     @cached_property
     def _cumulated(self) -> Float64Array:
-        assert self.popularity is not None  # noqa: S101 - only asked for with a popularity
-        sums = np.cumsum(self.popularity)
+        assert self._weights is not None  # noqa: S101 - only asked for with weights
+        sums = np.cumsum(self._weights)
         return np.asarray(sums[:-1] / sums[-1])
 
     def _checked(self, sets: IntArray) -> IntArray:
@@ -227,15 +202,35 @@ class SubsetLaw:
         return rows
 
 
-def _without_each(different: Float64Array, popularity: Float64Array) -> Iterator[Float64Array]:
+def _all_different(weights: Float64Array, k: int) -> Float64Array:
+    """D(j), j = 0 ... k: the probability that j draws are all different.
+
+    Newton's identities for the elementary symmetric polynomials e(j) = D(j) / j!.
+    """
+    powers = weights.copy()
+    sums = []
+    for _ in range(k):
+        sums.append(float(powers.sum()))
+        powers *= weights
+    different = np.ones(k + 1)
+    for j in range(1, k + 1):
+        total, factor = 0.0, 1.0
+        for i in range(1, j + 1):
+            total += factor * different[j - i] * sums[i - 1]
+            factor *= -(j - i)
+        different[j] = total
+    return different
+
+
+def _without_each(different: Float64Array, weights: Float64Array) -> Iterator[Float64Array]:
     """D(j, x), j = 0, 1 ..., for each string: that j draws are different and none is x.
 
-    D(j, x) = D(j) - j pi(x) D(j - 1, x), since x can come in any of the j places.
+    D(j, x) = D(j) - j w(x) D(j - 1, x), since x can come in any of the j places.
     """
-    without = np.ones(len(popularity))
+    without = np.ones(len(weights))
     yield without
     for j, chance in enumerate(different[1:], start=1):
-        without = np.asarray(chance - j * popularity * without)
+        without = np.asarray(chance - j * weights * without)
         yield without
 
 
@@ -253,6 +248,26 @@ def _shares(popularity: Float64Array, size: int, k: int) -> Float64Array:
         rest = shares[~capped].sum()
         shares = np.where(capped, most, shares * (1 - most * capped.sum()) / rest)
     return np.asarray(shares)
+
+
+def _weights_for(popularity: Float64Array, k: int) -> Float64Array:
+    """Weights with w(x) D(k - 1, x) proportional to the popularity of x, by repeated division."""
+    weights = popularity
+    for _ in range(MOST_DIVISIONS):
+        different = _all_different(weights, k)
+        if not different[k] >= RAREST_SUCCESS:
+            raise UsageError(
+                f"{k} different strings are hardly ever drawn from a pool of {len(weights)} with "
+                "this popularity: take a smaller k, a larger pool, or decoys=uniform"
+            )
+        (fewer,) = deque(_without_each(different[:-1], weights), maxlen=1)
+        better = popularity / fewer
+        better /= better.sum()
+        change = float(abs(better / weights - 1).max())
+        weights = better
+        if change < SAME_WEIGHTS:
+            return weights
+    raise UsageError("no weights match this popularity: take a smaller k, or decoys=uniform")
 
 
 def _widest(first: Float64Array, second: Float64Array) -> tuple[float, int, int]:

@@ -188,7 +188,7 @@ def batch_independence(subject: Subject[Cover], _: Step) -> list[Finding]:
         for one, two in zip(runs[::2], runs[1::2], strict=True)
     ]
     # Two independent sets of k - 1 decoys rarely have more than this in common.
-    usual = mechanism.k**2 * float((mechanism.law.decoy_prior**2).sum())
+    usual = mechanism.k**2 * float((mechanism.law.matched_prior**2).sum())
     limit = usual + 6 * math.sqrt(usual / len(shared)) + 1 / len(shared) * 6
     figures: Figures = {"shared": float(np.mean(shared)), "expected": usual}
     sentence = f"the sets of two equal texts share {np.mean(shared):.2g} decoys on average"
