@@ -83,6 +83,11 @@ class Guarantee:
                 f"epsilon {self.epsilon:g} inside a group of similar words, for each {self.scope} "
                 "and release; the group itself is released."
             )
+        if self.scope == "text":
+            return (
+                f"local differential privacy with epsilon {self.epsilon:g} between any two texts, "
+                "for each release."
+            )
         return (
             f"local differential privacy with epsilon {self.epsilon:g}, for each {self.scope} "
             "and release."

@@ -8,14 +8,14 @@ released.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from sottovoce.collections import DEMO, FROM_PACKAGE, load_collection, read_corpus
+from sottovoce.collections import DEMO, FROM_PACKAGE, Document, load_collection, read_corpus
 from sottovoce.spaces import vocabularies
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
-from sottovoce.text.words import content_words
+from sottovoce.text.words import FUNCTION_WORDS, content_words
 
 CORPUS = "corpus:"
 """How the choice of the words of a file or folder of documents begins."""
@@ -42,6 +42,16 @@ def of_documents(space: WordSpace, texts: Iterable[str], name: str) -> OutputVoc
     ids = np.array(sorted(counts), dtype=np.int64)
     popularity = np.array([counts[word] for word in ids.tolist()], dtype=np.float64)
     return OutputVocabulary(name, ids, popularity if len(ids) else None)
+
+
+def of_search(space: WordSpace, documents: Sequence[Document], collection: str) -> OutputVocabulary:
+    """What a search releases: words of the documents on this machine, else all content words."""
+    if documents:
+        texts = (f"{document.title}\n{document.text}" for document in documents)
+        return of_documents(space, texts, collection)
+    everything = space.words(np.arange(space.size))
+    ids = np.flatnonzero([word.lower() not in FUNCTION_WORDS for word in everything])
+    return OutputVocabulary("content", ids)
 
 
 def of_collection(choice: str) -> bool:

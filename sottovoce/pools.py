@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,20 @@ from sottovoce.encoders import corpus_vectors, load_encoder
 from sottovoce.encoders.base import Encoder
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.spaces.nearest import Nearest
+from sottovoce.text.comparing import folded_text
 from sottovoce.threads import single_threaded_blas
 from sottovoce.types import Float32Array, Float64Array, IntArray, Progress
 
 
 class Pool:
-    """Public strings, all different, one line each, in a fixed order.
+    """Public strings, all different as texts are compared, one line each, in a fixed order.
 
     It must be chosen without the private texts. Vectors are computed when first needed, kept on
     disk and mapped. A pool read from a source pickles as that source, its encoder and its hash.
+
+    weights
+        How popular each string is, in public: for decoys that are drawn by it. Those of a string
+        that comes again are added up; without weights, it counts how often a string comes.
     """
 
     def __init__(
@@ -35,13 +41,27 @@ class Pool:
         *,
         name: str = "in memory",
         source: str | None = None,
+        weights: Iterable[float] | None = None,
     ) -> None:
         if isinstance(strings, str):
             raise UsageError("a pool takes a list of strings, not a single one")
-        lines = (" ".join(string.split()) for string in strings)
-        self.strings = tuple(dict.fromkeys(line for line in lines if line))
+        lines: dict[str, str] = {}
+        sums: dict[str, float] = {}
+        given = repeat(1.0) if weights is None else weights
+        for string, weight in zip(strings, given, strict=weights is not None):
+            folded = folded_text(string)
+            if folded:
+                lines.setdefault(folded, " ".join(string.split()))
+                sums[folded] = sums.get(folded, 0.0) + weight
+        self.strings = tuple(lines.values())
         if not self.strings:
             raise UsageError("the pool holds no string: nothing could ever be released")
+        popularity = np.fromiter(sums.values(), dtype=np.float64)
+        self.popularity = popularity if (popularity != popularity[0]).any() else None
+        # Hashes of the folded strings, in ascending order: a dictionary of them would be large.
+        hashes = np.fromiter(map(hash, lines), dtype=np.int64)
+        self._order = np.argsort(hashes, kind="stable")
+        self._hashes = hashes[self._order]
         self.encoder = load_encoder(encoder) if isinstance(encoder, str) else encoder
         self.name, self.source = name, source
         self._vectors: Float32Array | None = None
@@ -70,6 +90,17 @@ class Pool:
         for string in self.strings:
             digest.update(string.encode("utf-8", "surrogatepass") + b"\n")
         return digest.hexdigest()
+
+    def place(self, text: str) -> int | None:
+        """Where the same text stands in the pool; None if it does not."""
+        folded = folded_text(text)
+        first, end = (
+            int(np.searchsorted(self._hashes, hash(folded), side)) for side in ("left", "right")
+        )
+        for place in self._order[first:end].tolist():
+            if folded_text(self.strings[place]) == folded:
+                return int(place)
+        return None
 
     @cached_property
     def covariance(self) -> Float64Array:
@@ -110,7 +141,7 @@ class Pool:
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         if self.source is None:
-            return _rebuilt, (self.strings, self.encoder, self.name)
+            return _rebuilt, (self.strings, self.encoder, self.name, self.popularity)
         return _reopened, (self.source, self.encoder, self.sha256)
 
 
@@ -142,8 +173,10 @@ def check_source(source: str) -> None:
         raise UsageError(f"there is no '{source}': use demo, or check the path")
 
 
-def _rebuilt(strings: Sequence[str], encoder: Encoder, name: str) -> Pool:
-    return Pool(strings, encoder, name=name)
+def _rebuilt(
+    strings: Sequence[str], encoder: Encoder, name: str, popularity: Float64Array | None
+) -> Pool:
+    return Pool(strings, encoder, name=name, weights=popularity)
 
 
 @lru_cache(maxsize=4)

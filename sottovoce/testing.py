@@ -4,8 +4,9 @@
     check_mechanism(MyMechanism(space=toy_space(), epsilon=2.0))
 
 ``CHECKS`` are for mechanisms that work word by word, ``TEXT_CHECKS`` for those that rewrite a
-text, ``POOL_CHECKS`` for those that replace it by a string of a pool. Each check is also a
-function of its own; a broken promise raises ``AssertionError`` with the promise as its message.
+text, ``POOL_CHECKS`` for those that replace it by a string of a pool, ``SET_CHECKS`` for those that
+hide it in a set of strings. Each check is also a function of its own; a broken promise raises
+``AssertionError`` with the promise as its message.
 """
 
 from __future__ import annotations
@@ -22,9 +23,16 @@ import numpy as np
 from numpy.random import PCG64, Generator
 
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.mechanisms.base import Mechanism, PoolMechanism, TextMechanism, WordMechanism
+from sottovoce.mechanisms.base import (
+    Mechanism,
+    PoolMechanism,
+    SetMechanism,
+    TextMechanism,
+    WordMechanism,
+)
 from sottovoce.mechanisms.noise import NoiseMechanism
 from sottovoce.obfuscation import Obfuscator
+from sottovoce.randomness import Draws
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
 from sottovoce.text import TextPipeline
 from sottovoce.types import Float64Array, IntArray
@@ -60,8 +68,11 @@ def check_mechanism(mechanism: Mechanism) -> None:
     if isinstance(mechanism, PoolMechanism):
         for pool_check in POOL_CHECKS:
             pool_check(mechanism)
+    if isinstance(mechanism, SetMechanism):
+        for set_check in SET_CHECKS:
+            set_check(mechanism)
     promise(
-        isinstance(mechanism, TextMechanism | WordMechanism | PoolMechanism),
+        isinstance(mechanism, TextMechanism | WordMechanism | PoolMechanism | SetMechanism),
         "a mechanism works word by word or on a whole text",
     )
 
@@ -300,12 +311,13 @@ TEXTS = (
 
 def check_text_seeds(mechanism: Mechanism) -> None:
     """A seed decides everything, and neither the batch nor its place in it changes a text."""
+    n = _variants_of(mechanism, 5)
     runs = [
-        [r.variants for r in Obfuscator(mechanism, n=5, rng=11, batch_size=size).obfuscate(TEXTS)]
+        [r.variants for r in Obfuscator(mechanism, n=n, rng=11, batch_size=size).obfuscate(TEXTS)]
         for size in (1, 3, 100)
     ]
     promise(runs[0] == runs[1] == runs[2], "the batch size changes nothing")
-    tail = Obfuscator(mechanism, n=5, rng=11).obfuscate(TEXTS[2:], first=2)
+    tail = Obfuscator(mechanism, n=n, rng=11).obfuscate(TEXTS[2:], first=2)
     promise(runs[0][2:] == [r.variants for r in tail], "a run can be split anywhere")
 
 
@@ -323,27 +335,28 @@ def check_text_variants(mechanism: TextMechanism) -> None:
 def check_text_silence(mechanism: Mechanism) -> None:
     """Neither logs nor prints hold a word of the text."""
     with _listening() as heard:
-        list(Obfuscator(mechanism, n=2).obfuscate([f"{SECRET} doctor"]))
+        list(Obfuscator(mechanism, n=_variants_of(mechanism, 2)).obfuscate([f"{SECRET} doctor"]))
     promise(SECRET not in heard.getvalue(), "no text in logs, prints or errors")
 
 
 def check_text_generator(mechanism: Mechanism) -> None:
     """The global numpy generator is neither used nor moved."""
     before = pickle.dumps(np.random.get_state())  # noqa: NPY002 - it is what must not move
-    list(Obfuscator(mechanism, n=3).obfuscate(TEXTS[:2]))
+    list(Obfuscator(mechanism, n=_variants_of(mechanism, 3)).obfuscate(TEXTS[:2]))
     after = pickle.dumps(np.random.get_state())  # noqa: NPY002
     promise(before == after, "the global numpy generator stays untouched")
 
 
 def check_text_pickle(mechanism: Mechanism) -> None:
     """A mechanism travels as its parameters and what it works on."""
-    list(Obfuscator(mechanism, n=2).obfuscate(TEXTS[:2]))
+    n = _variants_of(mechanism, 3)
+    list(Obfuscator(mechanism, n=n).obfuscate(TEXTS[:2]))
     resources = [getattr(mechanism, name) for name in mechanism.resources()]
     size = len(pickle.dumps(mechanism)) - len(pickle.dumps(resources))
     promise(size < SMALL_PICKLE, f"a pickle adds at most {SMALL_PICKLE} bytes to the resources'")
     copy = pickle.loads(pickle.dumps(mechanism))  # noqa: S301 - our own bytes
     runs = [
-        [result.variants for result in Obfuscator(subject, n=3, rng=1).obfuscate(TEXTS[:2])]
+        [result.variants for result in Obfuscator(subject, n=n, rng=1).obfuscate(TEXTS[:2])]
         for subject in (mechanism, copy)
     ]
     promise(copy.spec == mechanism.spec and runs[0] == runs[1], "a pickle does the same")
@@ -425,6 +438,65 @@ POOL_CHECKS: tuple[Callable[[PoolMechanism], None], ...] = (
     check_pool_epsilon,
     check_pool_once,
 )
+
+
+# Mechanisms that hide a text in a set of strings of a pool
+
+
+def check_set_closure(mechanism: SetMechanism) -> None:
+    """Every text, a blank one too, gets one set of different strings of the pool, for one cost."""
+    for result in Obfuscator(mechanism).obfuscate(TEXTS):
+        promise(0 < len(result.variants) <= mechanism.set_size, "a set has at most its size")
+        promise(len({*result.variants}) == len(result.variants), "no string comes twice in a set")
+        promise({*result.variants} <= {*mechanism.pool.strings}, "only strings of the pool leave")
+        promise(result.spent == mechanism.guarantee.epsilon, "a set is one release")
+    promise(not list(Obfuscator(mechanism).obfuscate([])), "no texts in, none out")
+
+
+def check_set_law(mechanism: SetMechanism) -> None:
+    """Sets follow the stated law in how often they hold the string that they hide."""
+    hidden = len(mechanism.pool) // 2
+    rows = mechanism.draw(np.full(DRAWS, hidden), Draws([(_generator(3), DRAWS)]))
+    promise((np.diff(rows, axis=1) > 0).all(), "a set is drawn as ascending places, each once")
+    p = mechanism.law.p
+    spread = 6 * np.sqrt(DRAWS * p * (1 - p))
+    times = (rows == hidden).any(axis=1).sum()
+    promise(abs(times - DRAWS * p) <= spread, "a set holds its string as often as stated")
+
+
+def check_set_texts_are_independent(mechanism: SetMechanism) -> None:
+    """Equal texts in one batch get sets of their own, with a seed and without."""
+    for rng in (3, None):
+        results = Obfuscator(mechanism, rng=rng).obfuscate(TEXTS[:1] * EQUAL_TEXTS)
+        sets = {frozenset(result.variants) for result in results}
+        promise(len(sets) > 1, "texts of one batch do not share their decoys")
+
+
+def check_set_is_sticky(mechanism: SetMechanism) -> None:
+    """Remembered, a representative has one set, whichever text it stands for."""
+    text = mechanism.pool.strings[0]
+    obfuscator = Obfuscator(mechanism, memory_key=b"key")
+    plain, loud = obfuscator.obfuscate([text, f"  {text.upper()} "])
+    promise(plain.variants == loud.variants, "the same string brings the same company")
+    promise(plain.word_hashes == loud.word_hashes, "and it is counted once")
+
+
+SET_CHECKS: tuple[Callable[[SetMechanism], None], ...] = (
+    check_set_closure,
+    check_set_law,
+    check_text_seeds,
+    check_set_texts_are_independent,
+    check_set_is_sticky,
+    check_text_generator,
+    check_text_pickle,
+    check_text_silence,
+    check_guarantee,
+)
+
+
+def _variants_of(mechanism: Mechanism, n: int) -> int:
+    """How many variants to ask for: a mechanism of sets decides that itself."""
+    return 1 if isinstance(mechanism, SetMechanism) else n
 
 
 def _obfuscator(mechanism: WordMechanism, **options: Any) -> Obfuscator:

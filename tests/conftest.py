@@ -47,9 +47,9 @@ def toy() -> WordSpace:
 @pytest.fixture(scope="session")
 def default_space() -> WordSpace:
     try:
-        return load_space(None)
+        return load_space("glove-840b-34k")
     except SpaceError:
-        pytest.skip("the default word space is not here: sottovoce spaces add default")
+        pytest.skip("the word space is not here: sottovoce spaces add default")
 
 
 @pytest.fixture(scope="session")

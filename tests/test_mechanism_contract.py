@@ -14,14 +14,21 @@ from sottovoce.engines import BM25
 from sottovoce.errors import UsageError
 from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms import kind, mechanism, names, register
-from sottovoce.mechanisms.base import PoolMechanism, TextMechanism, WordMechanism
+from sottovoce.mechanisms.base import (
+    PoolMechanism,
+    SetMechanism,
+    TextMechanism,
+    WordMechanism,
+)
 from sottovoce.mechanisms.cmp import CMP
 from sottovoce.mechanisms.comet import CometCMP
+from sottovoce.mechanisms.cover import Cover
 from sottovoce.pools import load_pool
 
 WORD_MECHANISMS = [name for name in names() if issubclass(kind(name), WordMechanism)]
 TEXT_MECHANISMS = [name for name in names() if issubclass(kind(name), TextMechanism)]
 POOL_MECHANISMS = [name for name in names() if issubclass(kind(name), PoolMechanism)]
+SET_MECHANISMS = [name for name in names() if issubclass(kind(name), SetMechanism)]
 SPECS = [
     *WORD_MECHANISMS,
     "mahalanobis:compat=pypantera",
@@ -33,7 +40,8 @@ SPECS = [
 
 
 def test_every_mechanism_is_under_contract():
-    assert {*WORD_MECHANISMS, *TEXT_MECHANISMS, *POOL_MECHANISMS} == set(names())
+    kinds = (WORD_MECHANISMS, TEXT_MECHANISMS, POOL_MECHANISMS, SET_MECHANISMS)
+    assert {name for kind_names in kinds for name in kind_names} == set(names())
 
 
 @pytest.mark.parametrize("check", testing.CHECKS, ids=lambda check: check.__name__)
@@ -73,6 +81,13 @@ def pool():
 @pytest.mark.parametrize("name", POOL_MECHANISMS)
 def test_contract_of_pool_mechanisms(name, check, pool):
     check(mechanism(name, pool=pool))
+
+
+@pytest.mark.parametrize("check", testing.SET_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("parameters", ["", ":k=4,m=3,p=0.5", ":p=1"])
+@pytest.mark.parametrize("name", SET_MECHANISMS)
+def test_contract_of_set_mechanisms(name, parameters, check, pool):
+    check(mechanism(f"{name}{parameters}", pool=pool))
 
 
 @pytest.mark.parametrize("name", POOL_MECHANISMS)
@@ -210,6 +225,51 @@ class KnowsItsPlace(CometCMP):
     ],
 )
 def test_each_promise_broken_by_a_pool_mechanism_is_caught(broken, check, pool):
+    with pytest.raises(AssertionError):
+        check(broken(pool))
+
+
+class AlwaysIncludes(Cover):
+    def draw(self, representatives, draws):
+        sets = super().draw(representatives, draws)
+        lacking = ~(sets == representatives[:, None]).any(axis=1)
+        sets[lacking, 0] = representatives[lacking]
+        return np.sort(sets, axis=1)
+
+
+class SharesDecoys(Cover):
+    def draw(self, representatives, draws):
+        sets = super().draw(representatives, draws)
+        sets[:] = sets[:1]
+        return sets
+
+
+class RepeatsAString(Cover):
+    def strings(self, members):
+        return super().strings(members) * 2
+
+
+class LetsTheTextOut(Cover):
+    def strings(self, members):
+        return (*super().strings(members)[1:], "no string of the pool")
+
+
+class RemembersCase(Cover):
+    def representatives(self, texts):
+        return super().representatives(texts) + np.array([text.isupper() for text in texts])
+
+
+@pytest.mark.parametrize(
+    ("broken", "check"),
+    [
+        (AlwaysIncludes, testing.check_set_law),
+        (SharesDecoys, testing.check_set_texts_are_independent),
+        (RepeatsAString, testing.check_set_closure),
+        (LetsTheTextOut, testing.check_set_closure),
+        (RemembersCase, testing.check_set_is_sticky),
+    ],
+)
+def test_each_promise_broken_by_a_set_mechanism_is_caught(broken, check, pool):
     with pytest.raises(AssertionError):
         check(broken(pool))
 

@@ -167,7 +167,7 @@ class LoadedParts:
         else:
             voice = next(voice for voice in VOICES if voice.id == (body.voice or DEFAULT_VOICE))
             built = self.mechanism(defaults.MECHANISM, {"epsilon": voice.epsilon})
-        built = fitted_to(self.engine(), built, self.fitted_space)
+        built = fitted_to(built, self.fitted_space)
         obfuscator = Obfuscator(
             built,
             n=body.n or self.usual_variants,
@@ -247,12 +247,12 @@ class LoadedParts:
         return load_space(self.settings.space)
 
     def _fit_space(self) -> WordSpace:
-        """The word space with the words of the collection, and how many documents hold each."""
-        from sottovoce.output_vocabularies import of_documents
+        """The word space with the words that a search releases."""
+        from sottovoce.output_vocabularies import of_search
 
-        texts = (f"{doc.title}\n{doc.text}" for doc in self.collection().documents)
+        documents = [] if self.engine().remote else self.collection().documents
         space = self.space()
-        return space.with_output(of_documents(space, texts, self.settings.collection))
+        return space.with_output(of_search(space, documents, self.settings.collection))
 
     def _load_log(self) -> QueryLog:
         from sottovoce.privacy import QueryLog, read_log

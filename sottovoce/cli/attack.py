@@ -78,7 +78,7 @@ def attack(
     ] = None,
     pool: Annotated[
         str | None,
-        typer.Option(help="Public strings that comet releases: demo, a file, a collection."),
+        typer.Option(help="Public strings that cover and comet release: demo, a file …"),
     ] = None,
     pool_encoder: Annotated[
         str,

@@ -71,6 +71,8 @@ def obfuscate(
 
       sottovoce obfuscate "treatment for skin cancer" -m comet-cmp --pool demo --encoder light -e 5
 
+      sottovoce obfuscate "treatment for skin cancer" -m cover:k=20 --pool demo --encoder light
+
       cat queries.txt | sottovoce obfuscate - -n 20 --release once -o jsonl > variants.jsonl
     """
     if not texts:
@@ -102,7 +104,7 @@ def obfuscate(
     for last in _with_progress(results, streamed):
         show(last)
         too_loud += (last.unchanged or 0.0) > MOSTLY
-        too_few += len(last.variants) < n
+        too_few += len(last.variants) < n and last.company is None
     if too_few:
         typer.secho(
             f"{too_few} text(s) got fewer variants than asked for: {built.name} found no more",
@@ -197,9 +199,9 @@ def _say_what_it_means(result: Obfuscation) -> None:
         return
     typer.secho(f"\n{result.mechanism}: {result.guarantee.sentence}", dim=True, err=True)
     if result.spent is not None:
-        from sottovoce.ledger.entries import unit
+        from sottovoce.ledger import Promise
 
-        per = unit(result.guarantee.notion, result.guarantee.metric)
+        per = Promise.of(result.guarantee, None).unit
         typer.secho(
             f"Spent on this text: {result.spent:g} nats {per} "
             f"({len(result.variants)} variants, {result.release}).",

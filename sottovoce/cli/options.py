@@ -102,10 +102,11 @@ class ResourceOptions(SpaceOptions):
     ] = None
     pool: Annotated[
         str | None,
-        typer.Option(help="Public strings that comet releases: demo, a file, a collection."),
+        typer.Option(help="Public strings that cover and comet release: demo, a file …"),
     ] = None
     encoder: Annotated[
-        str, typer.Option(help="Sentence encoder of comet: auto, light, strong, a model's folder.")
+        str,
+        typer.Option(help="Sentence encoder of the pool: auto, light, strong, a model's folder."),
     ] = "auto"
     more: Annotated[
         list[str] | None,

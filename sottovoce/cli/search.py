@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from sottovoce.collections import Document
     from sottovoce.mechanisms import Mechanism
+    from sottovoce.mechanisms.company import Company
     from sottovoce.obfuscation import Obfuscator
     from sottovoce.search import PrivateSearch, SearchResult, Step
     from sottovoce.spaces.space import WordSpace
@@ -41,7 +42,15 @@ SENT_SHOWN = 20
 class SearchOptions(EngineOptions):
     """Where to search, how often, and what becomes of the answers."""
 
-    n: Annotated[int, typer.Option("-n", "--variants", help="Queries to send.")] = defaults.VARIANTS
+    n: Annotated[
+        int | None,
+        typer.Option(
+            "-n",
+            "--variants",
+            help=f"Queries to send; {defaults.VARIANTS} unless --cover decides.",
+            show_default=False,
+        ),
+    ] = None
     release: Annotated[
         Release | None,
         typer.Option(help="How queries are drawn; once if the mechanism can, else independent."),
@@ -66,10 +75,63 @@ class SearchOptions(EngineOptions):
         bool,
         typer.Option(
             "--fit/--no-fit",
-            help="Send words that the documents on this machine hold, frequent ones rather. It "
+            help="Prefer frequent words, and those that the documents on this machine hold. It "
             "costs no privacy; it is for noise mechanisms, unless you choose prior or vocabulary.",
         ),
     ] = True
+
+
+@dataclass(frozen=True)
+class CoverOptions:
+    """Hide which of several public queries is meant, instead of rewriting the query."""
+
+    panel: ClassVar[str] = "Cover: send public queries only"
+
+    cover: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            help="Send K queries of --pool: the one nearest to yours among others. Yours itself is "
+            "sent only if it is one of the pool's.",
+            show_default=False,
+        ),
+    ] = None
+    inclusion: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            help="Chance that the nearest one is among them, below 1; 0.9 if not given.",
+            show_default=False,
+        ),
+    ] = None
+    group: Annotated[
+        int | None,
+        typer.Option(
+            metavar="M",
+            help="Send K groups of M: each query with the M - 1 of the pool nearest to it.",
+            show_default=False,
+        ),
+    ] = None
+
+    def mechanism(self, how: SearchOptions, given: MechanismOptions) -> MechanismOptions:
+        """What is asked for, as a mechanism; refuses options that would do nothing."""
+        if self.cover is None:
+            if self.inclusion is not None or self.group is not None:
+                raise UsageError("--inclusion and --group go with --cover K: say how many queries")
+            return given
+        ignored = {
+            "-m": given.mechanism != defaults.MECHANISM,
+            "-e": given.epsilon is not None,
+            "--set": bool(given.set),
+            "-n": how.n is not None,
+            "--release": how.release is not None,
+        }
+        for option in ignored:
+            if ignored[option]:
+                raise UsageError(f"{option} does nothing with --cover: leave one of them out")
+        parameters = {"k": self.cover, "p": self.inclusion, "m": self.group}
+        pairs = [f"{key}={value}" for key, value in parameters.items() if value is not None]
+        return MechanismOptions("cover", None, pairs)
 
 
 @grouped
@@ -78,6 +140,7 @@ def search(
         str, typer.Argument(metavar="QUERY|-", help="What to search for; - reads it from stdin.")
     ],
     how: SearchOptions,
+    cover: CoverOptions,
     mechanism: MechanismOptions,
     resources: ResourceOptions,
     texts: TextOptions,
@@ -85,7 +148,7 @@ def search(
     seed: Seed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search without saying what for: only obfuscated queries leave.
+    """Search without saying what for: only obfuscated queries, or public ones, leave.
 
     [bold]Examples[/bold]
 
@@ -94,11 +157,14 @@ def search(
       sottovoce search "divorce lawyer" --collection my-articles --engine dense -e 12.5
 
       sottovoce search "debt advice" --engine http:searxng.toml -n 5
+
+      sottovoce search "treatment for skin cancer" --cover 20 --pool demo
     """
     if query == "-":
         query = sys.stdin.readline()
     if not query.strip():
         raise UsageError("give something to search for, or - to read it from standard input")
+    mechanism = cover.mechanism(how, mechanism)
     obfuscator = _obfuscator(how, mechanism, resources, texts, seed)
     layout.check(obfuscator.mechanism)
     chosen = texts.protect is not None or texts.unprotected is not None
@@ -118,12 +184,14 @@ def _obfuscator(
     texts: TextOptions,
     seed: int | None,
 ) -> Obfuscator:
+    from sottovoce.mechanisms.base import SetMechanism
     from sottovoce.obfuscation import Obfuscator, release_for
 
     built = mechanism.build(resources)
+    usual = 1 if isinstance(built, SetMechanism) else defaults.VARIANTS
     return Obfuscator(
         built,
-        n=how.n,
+        n=usual if how.n is None else how.n,
         release=release_for(built, how.release),
         pipeline=texts.pipeline(built, restore_case=False),
         rng=seed,
@@ -156,7 +224,7 @@ def _prepare(
     )
     mechanism = obfuscator.mechanism
     if how.fit:
-        mechanism = fitted_to(engine, mechanism, lambda: _fitted_space(mechanism, how, documents))
+        mechanism = fitted_to(mechanism, lambda: _fitted_space(mechanism, how, documents))
     return PrivateSearch(
         replace(obfuscator, mechanism=mechanism, pipeline=pipeline),
         engine=engine,
@@ -172,11 +240,10 @@ def _fitted_space(
     mechanism: Mechanism, how: SearchOptions, documents: Sequence[Document]
 ) -> WordSpace:
     from sottovoce.mechanisms.base import WordMechanism
-    from sottovoce.output_vocabularies import of_documents
+    from sottovoce.output_vocabularies import of_search
 
     assert isinstance(mechanism, WordMechanism)  # noqa: S101 - only these are fitted
-    texts = (f"{document.title}\n{document.text}" for document in documents)
-    return mechanism.space.with_output(of_documents(mechanism.space, texts, how.collection))
+    return mechanism.space.with_output(of_search(mechanism.space, documents, how.collection))
 
 
 def _shown_while_sending(progress: Progress | None) -> Callable[[Step], None]:
@@ -204,7 +271,9 @@ def show(result: SearchResult, search: PrivateSearch, console: Console | None = 
 
     console = console or new_console()
     console.print(f"\n[bold]Stayed here[/bold]  {escape(result.query)}")
-    again = ", of words that were sent before," if result.recalled else ""
+    again = ""
+    if result.recalled:
+        again = ", of words that were sent before," if result.company is None else " again"
     where = "" if search.engine.remote else ", which plays the stranger on this machine"
     console.print(
         f"\n[bold]Sent[/bold]  {len(result.sent)} queries{again} to {result.engine}{where}:"
@@ -225,14 +294,17 @@ def show(result: SearchResult, search: PrivateSearch, console: Console | None = 
         )
         console.print(Padding(escape(hit.snippet), (0, 0, 0, 5)))
     if not result.hits:
-        console.print("  Nothing. Try more variants (-n), a larger epsilon, or another engine.")
+        more = "more variants (-n), a larger epsilon"
+        if result.company is not None:
+            more = "a larger pool (--pool), larger groups (--group)"
+        console.print(f"  Nothing. Try {more}, or another engine.")
     _show_cost(result, search, console)
 
 
 def _show_cost(result: SearchResult, search: PrivateSearch, console: Console) -> None:
-    from sottovoce.ledger import unit
+    from sottovoce.ledger import Promise
 
-    per = unit(result.guarantee.notion, result.guarantee.metric)
+    per = Promise.of(result.guarantee, None).unit
     cost = "nothing bounds it" if result.spent is None else f"{result.spent:g} nats {per}"
     console.print(f"\n[bold]Cost[/bold]  {cost}, {result.mechanism}, {result.release}", end="")
     if search.ledger is not None:
@@ -241,13 +313,35 @@ def _show_cost(result: SearchResult, search: PrivateSearch, console: Console) ->
                 so_far = "without bound" if total.nats is None else f"{total.nats:g} nats"
                 console.print(f"; on this query so far {so_far}", end="")
     console.print(".")
+    if result.company is None:
+        _show_what_was_said(result, console)
+    else:
+        _show_company(result.company, console)
+    if result.problem:
+        console.print(result.problem, style="bold yellow", markup=False)
+    console.print(f"[bold]Promise[/bold]  {result.guarantee.sentence}")
+    for caveat in result.guarantee.caveats:
+        console.print(f"  - {caveat}", style="dim")
+    if result.seeded:
+        console.print("Seeded: reproducible, for experiments only.", style="yellow")
+
+
+def _show_company(company: Company, console: Console) -> None:
+    from rich.markup import escape
+
+    console.print(f"[bold]Company[/bold]  {company.sentence}")
+    style = "bold yellow" if company.query_sent else None
+    console.print(f"[bold]Your query[/bold]  {company.whether_sent}", style=style)
+    if not company.is_text:
+        console.print(f"  The public query that stands for it: {escape(company.representative)}")
+
+
+def _show_what_was_said(result: SearchResult, console: Console) -> None:
     console.print(
         f"[bold]Said aloud[/bold]  {result.said_aloud} of the {result.words} words of your query "
         "stand in what was sent, among the others. If you can read off the subject, so can a "
         "stranger: then use a smaller epsilon (-e)."
     )
-    if result.problem:
-        console.print(result.problem, style="bold yellow", markup=False)
     if result.query_sent:
         how = (
             "Nothing in it is a word to protect"
@@ -255,8 +349,3 @@ def _show_cost(result: SearchResult, search: PrivateSearch, console: Console) ->
             else "By chance"
         )
         console.print(f"The query itself was sent. {how}.", style="bold yellow")
-    console.print(f"[bold]Promise[/bold]  {result.guarantee.sentence}")
-    for caveat in result.guarantee.caveats:
-        console.print(f"  - {caveat}", style="dim")
-    if result.seeded:
-        console.print("Seeded: reproducible, for experiments only.", style="yellow")

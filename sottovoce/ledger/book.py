@@ -233,7 +233,7 @@ class Book:
                 release=entry.release,
                 variants=len(entry.variants),
                 notion=entry.guarantee.notion,
-                metric=entry.guarantee.metric,
+                metric=entry.promise.metric,
                 epsilon=_real(entry.guarantee.epsilon),
                 releases=entry.releases if repeats is None else 0,
                 protected=entry.protected,

@@ -14,11 +14,15 @@ if TYPE_CHECKING:
     from sottovoce.obfuscation import Obfuscation, Obfuscator
 
 
+TEXT = "text"
+
+
 class Promise(NamedTuple):
     """Releases under the same promise add up; those under different promises never do.
 
     Euclidean distance in one space is another metric than in the next, so the space belongs to a
-    metric promise.
+    metric promise. A local promise about whole texts is another than one about words: ``metric``
+    says ``text`` there.
     """
 
     notion: Notion
@@ -28,8 +32,15 @@ class Promise(NamedTuple):
     @classmethod
     def of(cls, guarantee: Guarantee, space_sha256: str | None) -> Promise:
         """The promise that a guarantee makes on a space."""
+        if guarantee.notion == "local" and guarantee.scope == TEXT:
+            return cls("local", TEXT)
         metric = guarantee.notion == "metric"
         return cls(guarantee.notion, guarantee.metric, space_sha256 if metric else None)
+
+    @property
+    def unit(self) -> str:
+        """What its nats are counted for."""
+        return unit(self.notion, self.metric)
 
     def __str__(self) -> str:
         return " ".join(filter(None, self))
@@ -39,6 +50,8 @@ def unit(notion: Notion, metric: str | None) -> str:
     """What nats are counted for under a notion, in words."""
     if notion == "metric":
         return f"per unit of {metric} distance"
+    if metric == TEXT:
+        return "between any two texts"
     return "per word, inside its group" if notion == "group" else "per word"
 
 

@@ -19,7 +19,6 @@ from sottovoce.ledger.entries import (
     Receipt,
     Record,
     Spent,
-    unit,
 )
 from sottovoce.paths import ledger_folder
 
@@ -177,7 +176,7 @@ def _refuse_overspending(entry: Entry, book: Book) -> None:
         if limit is not None and spent + cost > limit * (1 + ROUNDING):
             rest = max(0.0, limit - spent)
             raise BudgetError(
-                f"this release would cost {cost:g} nats {unit(*entry.promise[:2])}, but of the "
+                f"this release would cost {cost:g} nats {entry.promise.unit}, but of the "
                 f"budget of {limit:g} {name} {spent:g} are spent and {rest:g} are left: ask for "
                 "fewer variants, release 'once' or a smaller epsilon, or raise the budget with "
                 "'sottovoce ledger budget'",

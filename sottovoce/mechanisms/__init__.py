@@ -4,6 +4,7 @@ from sottovoce.mechanisms import (
     aea,
     cmp,
     comet,
+    cover,
     custext,
     fea,
     mahalanobis,
@@ -16,6 +17,6 @@ from sottovoce.mechanisms import (
 from sottovoce.mechanisms.base import Mechanism, WordMechanism
 from sottovoce.mechanisms.build import kind, mechanism, names, parse, register
 
-__all__ = ["Mechanism", "WordMechanism", "aea", "cmp", "comet", "custext", "fea", "kind"]
+__all__ = ["Mechanism", "WordMechanism", "aea", "cmp", "comet", "cover", "custext", "fea", "kind"]
 __all__ += ["mahalanobis", "mechanism", "names", "parse", "register", "resources", "santext", "tem"]
 __all__ += ["vickrey", "wbb"]

@@ -14,6 +14,7 @@ from numpy.random import Generator
 
 from sottovoce.errors import UsageError
 from sottovoce.guarantees import Guarantee
+from sottovoce.mechanisms.subsets import SubsetLaw
 from sottovoce.pools import Pool
 from sottovoce.randomness import Draws, Streams
 from sottovoce.spaces.distances import Distances
@@ -22,6 +23,7 @@ from sottovoce.text import Counts
 from sottovoce.types import Float32Array, Float64Array, IntArray
 
 if TYPE_CHECKING:
+    from sottovoce.mechanisms.company import Company
     from sottovoce.text import TextPipeline
 
 EPSILON_HELP = "privacy budget for each word and release; smaller is safer"
@@ -56,6 +58,8 @@ class Mechanism(ABC):
     """Whether each word is replaced by itself; otherwise a text is replaced as a whole."""
     cuts_texts: ClassVar[bool] = True
     """Whether a text is cut into words, so that a ``TextPipeline`` has anything to decide."""
+    always_in_spec: ClassVar[tuple[str, ...]] = ("epsilon",)
+    """Parameters that a spec holds even if they have their default."""
     has_density: ClassVar[bool] = False
     """Whether it moves a vector, of a word or a text, by ``noise`` that has a ``log_density``."""
 
@@ -113,11 +117,11 @@ class Mechanism(ABC):
 
     @property
     def spec(self) -> str:
-        """``name:key=value,…`` with every parameter that differs from its default."""
+        """``name:key=value,…`` with what it always holds, and all that is not the default."""
         parts = [
             f"{public_name(f)}={write_value(getattr(self, f.name))}"
             for f in self.parameters()
-            if f.name == "epsilon" or getattr(self, f.name) != f.default
+            if f.name in self.always_in_spec or getattr(self, f.name) != f.default
         ]
         return f"{self.name}:{','.join(parts)}" if parts else self.name
 
@@ -351,6 +355,68 @@ class PoolMechanism(Mechanism):
     def on_words(self, space: WordSpace) -> WordMechanism | None:
         """The mechanism that moves words by the same noise, if there is one: attacks use it."""
         return None
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class SetMechanism(Mechanism):
+    """Releases a set of public strings, of which one may stand for the text.
+
+    The set depends on the text through its representative alone, a string of the pool. All strings
+    of a set together are one release, and the mechanism decides how many they are.
+    """
+
+    supports_once: ClassVar[bool] = True
+    cuts_texts: ClassVar[bool] = False
+
+    pool: Pool = resource()
+
+    def __repr__(self) -> str:
+        return f"mechanism({self.spec!r}, pool={self.pool.name!r})"
+
+    @property
+    def made_with(self) -> str:
+        """The hash of the pool and its encoder."""
+        return self.pool.sha256
+
+    @property
+    @abstractmethod
+    def law(self) -> SubsetLaw:
+        """The law of the sets, over places in the pool."""
+
+    @property
+    def has_law(self) -> bool:
+        """Whether the probability of every set is known exactly: always."""
+        return True
+
+    @property
+    @abstractmethod
+    def set_size(self) -> int:
+        """How many strings a release has at most."""
+
+    def check_once(self, n: int) -> None:
+        """Always possible: a set is one release."""
+
+    @abstractmethod
+    def representatives(self, texts: Sequence[str]) -> IntArray:
+        """The place in the pool of the string that stands for each text; no chance in it."""
+
+    def draw(self, representatives: IntArray, draws: Draws) -> IntArray:
+        """A set for each representative: places of the pool, ascending, (draws.size, law.k)."""
+        sets = np.empty((draws.size, self.law.k), dtype=np.int64)
+        row = 0
+        for generator, count in draws.units:
+            for _ in range(count):
+                sets[row] = self.law.draw(int(representatives[row]), generator)
+                row += 1
+        return sets
+
+    @abstractmethod
+    def strings(self, members: IntArray) -> tuple[str, ...]:
+        """The strings that a set releases, in an order that depends on the set alone."""
+
+    @abstractmethod
+    def company(self, text: str, representative: int, members: IntArray) -> Company:
+        """What a set is worth for this text."""
 
 
 def require(condition: bool | np.bool_, message: str) -> None:

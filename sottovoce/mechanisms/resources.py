@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 STAND_IN_WORDS = 5000
 """Words of a made-up space: some mechanisms need that many."""
+STAND_IN_STRINGS = 10_000
+"""Strings of a made-up pool. A guarantee that depends on their number says it."""
 
 
 @register_resource
@@ -132,12 +134,12 @@ class PoolKind(ResourceKind):
         return read_pool(settings["pool"], settings["encoder"])
 
     def stand_in(self, settings: Settings) -> Pool:
-        """One string; the encoder is the real one, since its dimension enters the guarantee."""
+        """Made-up strings; the encoder is the real one, since its dimension enters guarantees."""
         from sottovoce.pools import Pool, check_source
 
         if settings["pool"] is not None:
             check_source(settings["pool"])
-        return Pool(["stand-in"], settings["encoder"], name="stand-in")
+        return Pool(map(str, range(STAND_IN_STRINGS)), settings["encoder"], name="stand-in")
 
     def facts(self, resource: Pool) -> Facts:
         return {"name": resource.name, "strings": len(resource), "sha256": resource.sha256}

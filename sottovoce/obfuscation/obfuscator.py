@@ -16,15 +16,17 @@ from sottovoce.guarantees import MANY_RELEASES, WORD_BY_WORD, Guarantee
 from sottovoce.mechanisms.base import (
     Mechanism,
     PoolMechanism,
+    SetMechanism,
     TextMechanism,
     WordMechanism,
     require,
 )
+from sottovoce.mechanisms.company import Company
 from sottovoce.obfuscation.memory import KeyedStreams, Memory
 from sottovoce.obfuscation.open_words import OpenWords
 from sottovoce.obfuscation.result import Obfuscation
 from sottovoce.obfuscation.words import WordRelease
-from sottovoce.randomness import Randomness, Streams, is_seeded
+from sottovoce.randomness import Draws, Randomness, Streams, is_seeded
 from sottovoce.text import Counts, PreparedText, TextPipeline, folded_text
 from sottovoce.text.prepared import SHUFFLED
 from sottovoce.types import IntArray
@@ -45,6 +47,10 @@ REMEMBERED_WORDS = (
     "equal words shows, and no number of nats covers it"
 )
 REMEMBERED_TEXTS = "the same text always gets the same variants: that it came again shows"
+AFRESH = (
+    "this set was drawn afresh: the same text again gets other company, and what several of its "
+    "sets have in common gives it away; with a ledger, or a memory_key, it gets the same"
+)
 WHO_HAS_THE_KEY = "whoever has the key by which words are remembered can undo what was released"
 DISTINCT_WORDS = "distinct word (equal words show)"
 
@@ -60,7 +66,8 @@ class Obfuscator:
         How texts are cut and which words are protected; by default as the mechanism's paper has it.
     release
         ``independent``: N fresh draws, costing N times epsilon. ``once`` (noise mechanisms): one
-        noisy point for each word (or text), all N variants read off it, costing one epsilon.
+        noisy point for each word (or text), all N variants read off it, costing one epsilon. A
+        mechanism that releases sets decides both: ``once``, and as many variants as a set has.
     rng
         None for secure randomness; a seed for experiments, giving the same result for any batch
         size and number of workers. Text number i, counted from ``first``, has its own generators.
@@ -80,6 +87,8 @@ class Obfuscator:
 
     def __post_init__(self) -> None:
         require(self.n >= 1, f"ask for at least one variant, not {self.n}")
+        if isinstance(self.mechanism, SetMechanism):
+            self._take_sets(self.mechanism)
         require(self.batch_size >= 1, f"a batch holds at least one text, not {self.batch_size}")
         require(self.workers >= 1, f"at least one worker is needed, not {self.workers}")
         require(
@@ -99,6 +108,17 @@ class Obfuscator:
         )
         if self.release == "once":
             self.mechanism.check_once(self.n)
+
+    def _take_sets(self, mechanism: SetMechanism) -> None:
+        """Let the mechanism decide how many variants there are; together they are one release."""
+        size = mechanism.set_size
+        require(
+            self.n in (1, size),
+            f"{mechanism.name} releases sets of {size}: leave the number of variants (-n) out, and "
+            "set its k",
+        )
+        object.__setattr__(self, "n", size)
+        object.__setattr__(self, "release", "once")
 
     @property
     def releases(self) -> int:
@@ -139,7 +159,10 @@ class Obfuscator:
                 return self._word_by_word(self.mechanism, texts, first, streams)
             if isinstance(self.mechanism, PoolMechanism):
                 return self._from_pool(self.mechanism, texts, first, streams)
-            assert isinstance(self.mechanism, TextMechanism)  # noqa: S101 - there are three kinds
+            if isinstance(self.mechanism, SetMechanism):
+                places = self.mechanism.representatives(texts)
+                return self._as_sets(self.mechanism, texts, places, first, streams)
+            assert isinstance(self.mechanism, TextMechanism)  # noqa: S101 - there are four kinds
             return [
                 self._as_a_whole(self.mechanism, text, first + number, streams)
                 for number, text in enumerate(texts)
@@ -173,7 +196,7 @@ class Obfuscator:
         """A text by draws that its words decide; one that is replaced as a whole decides itself.
 
         Such a text is obfuscated in the form in which texts are compared: equal noise must not
-        move two different vectors.
+        move two different vectors. Where a set hides a public string, that string decides.
         """
         mechanism = self.mechanism
         if isinstance(mechanism, WordMechanism):
@@ -183,6 +206,10 @@ class Obfuscator:
             streams = memory.streams(names)
             substitutes = memory.substitutes(opened, names, mechanism, streams)
             result = self._filled(mechanism, prepared, substitutes, streams, 0)
+        elif isinstance(mechanism, SetMechanism):
+            places = mechanism.representatives([text])
+            names = [("representative", mechanism.pool.strings[int(places[0])])]
+            (result,) = self._as_sets(mechanism, [text], places, 0, memory.streams(names))
         else:
             folded = folded_text(text)
             names = [("text", folded)]
@@ -190,7 +217,7 @@ class Obfuscator:
             if isinstance(mechanism, PoolMechanism):
                 (result,) = self._from_pool(mechanism, [folded], 0, streams)
             else:
-                assert isinstance(mechanism, TextMechanism)  # noqa: S101 - there are three kinds
+                assert isinstance(mechanism, TextMechanism)  # noqa: S101 - there are four kinds
                 result = self._as_a_whole(mechanism, folded, 0, streams)
             result = replace(result, text=text)
         return replace(result, word_hashes=memory.hashes(names))
@@ -257,6 +284,38 @@ class Obfuscator:
             for text, variants in zip(texts, released, strict=True)
         ]
 
+    def _as_sets(
+        self,
+        mechanism: SetMechanism,
+        texts: Sequence[str],
+        places: IntArray,
+        first: int,
+        streams: Streams,
+    ) -> list[Obfuscation]:
+        """A set of public strings for each text and its representative, in random order."""
+        numbers = range(first, first + len(texts))
+        draws = Draws([(streams.generator(n, 0, Streams.WORDS, 0), 1) for n in numbers])
+        results = []
+        for number, text, place, members in zip(
+            numbers, texts, places.tolist(), mechanism.draw(places, draws), strict=True
+        ):
+            strings = mechanism.strings(members)
+            (order,) = streams.draws(number, 0, Streams.ORDER, 1).orders(len(strings))
+            variants = tuple(strings[position] for position in order)
+            company = mechanism.company(text, place, members)
+            results.append(
+                self._result(
+                    text,
+                    variants,
+                    streams,
+                    caveats=(),
+                    unchanged=company.query_sent / len(variants),
+                    counts=Counts(known=1),
+                    company=company,
+                )
+            )
+        return results
+
     def _as_a_whole(
         self, mechanism: TextMechanism, text: str, number: int, streams: Streams
     ) -> Obfuscation:
@@ -289,17 +348,20 @@ class Obfuscator:
         counts: Counts,
         unknown: tuple[str, ...] = (),
         kept: tuple[str, ...] = (),
+        company: Company | None = None,
     ) -> Obfuscation:
         guarantee = self.mechanism.guarantee
         if SHUFFLED in caveats:
             guarantee = guarantee.without_caveat(WORD_BY_WORD)
         guarantee = guarantee.with_caveats(*caveats)
-        if self.release == "once" and self.n > 1:
+        if self.release == "once" and self.n > 1 and company is None:
             by_word = isinstance(self.mechanism, WordMechanism)
             guarantee = guarantee.without_caveat(MANY_RELEASES)
             guarantee = guarantee.with_caveats(ONE_POINT if by_word else ONE_POINT_OF_TEXT)
         if streams.reproducible:
             guarantee = guarantee.with_caveats(SEEDED)
+        if company is not None and not isinstance(streams, KeyedStreams):
+            guarantee = guarantee.with_caveats(AFRESH)
         if isinstance(streams, KeyedStreams):
             guarantee = remembered_guarantee(guarantee)
         spent = guarantee.loss(1.0, self.releases if counts.protected else 0)
@@ -318,6 +380,7 @@ class Obfuscator:
             made_with=self.mechanism.made_with,
             pipeline=self.pipeline,
             counts=counts,
+            company=company,
         )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from sottovoce.choices import Release
 from sottovoce.guarantees import Guarantee
+from sottovoce.mechanisms.company import Company
 from sottovoce.text import Counts, TextPipeline
 
 
@@ -37,6 +38,8 @@ class Obfuscation:
     """What became of the words. A text that is replaced as a whole counts as one known word."""
     word_hashes: tuple[str, ...] = ()
     """Where draws are remembered, keyed hashes of the words: what the ledger knows them by."""
+    company: Company | None = None
+    """For its owner alone: the set of public strings in which the text is hidden, if it is."""
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON line of ``sottovoce obfuscate``."""
@@ -54,6 +57,7 @@ class Obfuscation:
             "seeded": self.seeded,
             "made_with": self.made_with,
             "texts": self.pipeline and self.pipeline.to_dict(),
+            "company": self.company and self.company.to_dict(),
         }
 
     def __repr__(self) -> str:

@@ -108,7 +108,11 @@ class Sanitizer:
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "deny", deny_list(self.deny))
-        require(self.obfuscator.n == 1, "a data set gets one variant of each text: use n=1")
+        require(
+            self.obfuscator.n == 1,
+            "a data set gets one variant of each text: use n=1, and no mechanism that releases "
+            "sets, such as cover",
+        )
         pipeline = self.obfuscator.pipeline
         require(
             (pipeline.order, pipeline.pad_to) == ("kept", 0),

@@ -68,7 +68,7 @@ class Boundary:
         if most is not None and len(distinct) > most:
             raise UsageError(
                 f"{self.engine.name} takes {most} queries for a search, these are {len(distinct)}: "
-                f"ask for at most {most} variants (-n {most}), or raise most_queries"
+                f"ask for at most {most} (-n {most}, or --cover {most}), or raise most_queries"
             )
         if any(len(query) > LONGEST_QUERY for query in distinct):
             raise UsageError(

@@ -37,30 +37,19 @@ def laid_out_for(
     return pipeline.laid_out(shuffle=not ordered if shuffle is None else shuffle, pad_to=pad_to)
 
 
-def can_be_fitted(engine: SearchEngine, mechanism: Mechanism) -> bool:
-    """Whether a mechanism is better fitted to the documents of an engine: nothing was chosen.
+def fitted_to(mechanism: Mechanism, space: Callable[[], WordSpace]) -> Mechanism:
+    """The mechanism for a search, where it reads words off a noisy point and nothing was chosen.
 
-    It must read words off a noisy point, the engine search documents on this machine, and neither
-    a prior nor an output vocabulary have been chosen.
+    ``space`` gives its word space with what a search releases as output vocabulary
+    (``output_vocabularies.of_search``). Of the words near the noisy point the popular ones are
+    preferred, since they are likelier to be meant: on this machine those that many documents hold.
+    All of it is public and done afterwards, and changes nothing of what is promised.
     """
-    return (
-        not engine.remote
-        and isinstance(mechanism, NoiseMechanism)
+    if (
+        isinstance(mechanism, NoiseMechanism)
         and mechanism.takes_prior
         and mechanism.prior == 0
         and mechanism.space.output.name == "all"
-    )
-
-
-def fitted_to(
-    engine: SearchEngine, mechanism: Mechanism, space: Callable[[], WordSpace]
-) -> Mechanism:
-    """The mechanism for a search of documents on this machine, which are public.
-
-    ``space`` gives its word space with the words of the documents as output vocabulary: only they
-    can find anything, and a word that many documents hold is likelier to be meant. That is read
-    off the noisy point afterwards, and changes nothing of what is promised.
-    """
-    if can_be_fitted(engine, mechanism) and isinstance(mechanism, NoiseMechanism):
+    ):
         return replace(mechanism, space=space(), prior=defaults.PRIOR)
     return mechanism

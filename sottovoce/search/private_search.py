@@ -14,7 +14,8 @@ from sottovoce.engines.base import EngineError, LocalEngine, SearchEngine
 from sottovoce.errors import PrivacyWarning, SottovoceError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Entry, Ledger, Receipt
-from sottovoce.mechanisms.base import require
+from sottovoce.mechanisms.base import SetMechanism, require
+from sottovoce.mechanisms.company import Company
 from sottovoce.obfuscation import Obfuscation, Obfuscator
 from sottovoce.randomness import is_seeded
 from sottovoce.search.boundary import Answers, Boundary, Outgoing
@@ -25,6 +26,7 @@ from sottovoce.text.comparing import comparable
 from sottovoce.text.tokens import tokenize
 from sottovoce.text.words import snippet
 
+SAME_SET = "this set was sent before: that it is sent again tells nothing new of the query"
 RECALLED = "each word was sent before, by the same draw: this tells nothing new of any of them"
 
 
@@ -79,7 +81,9 @@ class SearchResult:
     problem: str | None
     """Why some queries were not answered; None if all were."""
     query_sent: bool
-    """Whether chance put the query itself among what was sent."""
+    """Whether the query itself is among what was sent."""
+    company: Company | None
+    """The set of public queries in which the query left, if the mechanism hides it in one."""
     engine: str
     reranker: str
     unknown: tuple[str, ...]
@@ -104,6 +108,7 @@ class SearchResult:
             "said_aloud": self.said_aloud,
             "words": self.words,
             "query_sent": self.query_sent,
+            "company": self.company and self.company.to_dict(),
             "problem": self.problem,
             "engine": self.engine,
             "reranker": self.reranker,
@@ -149,12 +154,28 @@ class PrivateSearch:
     def __post_init__(self) -> None:
         require(self.pooling in POOLINGS, f"pooling is one of {', '.join(POOLINGS)}")
         require(self.depth >= 1, f"depth must be at least 1, got {self.depth}")
+        if isinstance(self.obfuscator.mechanism, SetMechanism):
+            self._require_memory()
         if is_seeded(self.obfuscator.rng) and self.engine.remote:
             warnings.warn(
                 "a seeded search protects nobody: whoever has the seed can undo it",
                 PrivacyWarning,
                 stacklevel=3,
             )
+
+    def _require_memory(self) -> None:
+        """A query must not leave in other company each time: the sets would be compared."""
+        name = self.obfuscator.mechanism.name
+        require(
+            not self.fresh,
+            f"{name} never draws a query's company anew (--fresh): what two sets have in common "
+            "would give the query away",
+        )
+        require(
+            self.ledger is not None or not self.engine.remote,
+            f"{name} needs the ledger, by which a query always leaves in the same company: leave "
+            "--no-ledger out",
+        )
 
     @cached_property
     def boundary(self) -> Boundary:
@@ -223,6 +244,7 @@ class PrivateSearch:
         _tell(on_step, Step("reranking"))
         ranked = self._ranked(result.text, pooled)
         guarantee, recalled = result.guarantee, release.recalled
+        again = RECALLED if result.company is None else SAME_SET
         query_words, sent_words = _words(result.text), _words(" ".join(sent))
         return SearchResult(
             query=result.text,
@@ -233,12 +255,13 @@ class PrivateSearch:
             pool=len(pooled),
             mechanism=result.mechanism,
             release=result.release,
-            guarantee=guarantee.with_caveats(RECALLED) if recalled else guarantee,
+            guarantee=guarantee.with_caveats(again) if recalled else guarantee,
             spent=release.spent,
             said_aloud=len(query_words & sent_words),
             words=len(query_words),
             problem=_problem(answers, len(outgoing)),
             query_sent=folded_text(result.text) in map(folded_text, sent),
+            company=_company_sent(result.company, sent),
             engine=self.engine.name,
             reranker=self.reranker.name,
             unknown=result.unknown,
@@ -295,6 +318,14 @@ def _problem(answers: Answers, sent: int) -> str | None:
     if answers.failure is None:
         return None
     return f"only {len(answers.hits)} of {sent} queries were answered: {answers.failure}"
+
+
+def _company_sent(company: Company | None, sent: tuple[str, ...]) -> Company | None:
+    """The company as far as it left: an engine may have failed underway."""
+    if company is None:
+        return None
+    left = folded_text(company.representative) in map(folded_text, sent)
+    return replace(company, queries=len(sent), sent=company.drawn and left)
 
 
 def _words(text: str) -> set[str]:

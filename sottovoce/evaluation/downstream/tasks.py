@@ -35,7 +35,7 @@ from sottovoce.evaluation.downstream.scores import (
     Sides,
     summarize,
 )
-from sottovoce.mechanisms.base import Mechanism
+from sottovoce.mechanisms.base import Mechanism, require
 from sottovoce.obfuscation import Obfuscator
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import TextPipeline
@@ -70,7 +70,9 @@ def release(
     variants: list[str] = []
     shares: list[float] = []
     pipeline = pipeline or TextPipeline(protect=mechanism.protects)
-    for result in Obfuscator(mechanism, rng=seed, pipeline=pipeline).obfuscate(texts, first=first):
+    obfuscator = Obfuscator(mechanism, rng=seed, pipeline=pipeline)
+    require(obfuscator.n == 1, f"{mechanism.name} releases sets, and a task needs one variant")
+    for result in obfuscator.obfuscate(texts, first=first):
         variants.append(result.variants[0] if result.variants else "")
         if result.unchanged is not None:
             shares.append(result.unchanged)

@@ -11,10 +11,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from sottovoce.errors import UsageError
-from sottovoce.mechanisms.base import Mechanism, WordMechanism
+from sottovoce.mechanisms.base import Mechanism, SetMechanism, WordMechanism
 from sottovoce.mechanisms.exponential import ExponentialMechanism
 from sottovoce.mechanisms.sampling import BoxMechanism
-from sottovoce.privacy.auditing import exact, noise_checks, sampled_bounds, text_checks, word_checks
+from sottovoce.privacy.auditing import (
+    exact,
+    noise_checks,
+    sampled_bounds,
+    set_checks,
+    text_checks,
+    word_checks,
+)
 from sottovoce.privacy.auditing.all_pairs import all_pairs
 from sottovoce.privacy.auditing.findings import (
     FEWEST_DRAWS,
@@ -122,6 +129,12 @@ def _checks(mechanism: Mechanism, claims: list[Claim]) -> Iterator[Check]:
         yield text_checks.released_strings
         yield text_checks.effect_of_epsilon
         yield text_checks.batch_independence
+    elif isinstance(mechanism, SetMechanism):
+        yield set_checks.every_pair
+        yield set_checks.small_pool
+        yield set_checks.draws_follow_law
+        yield set_checks.random_order
+        yield set_checks.batch_independence
     if not mechanism.shares_noise:
         yield text_checks.order_and_seed
     if mechanism.cuts_texts and not mechanism.by_word:

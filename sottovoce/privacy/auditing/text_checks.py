@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import PCG64, Generator
 
 from sottovoce.choices import Release
-from sottovoce.mechanisms.base import Mechanism, WordMechanism
+from sottovoce.mechanisms.base import Mechanism, SetMechanism, WordMechanism
 from sottovoce.mechanisms.comet import Comet
 from sottovoce.obfuscation import Obfuscator
 from sottovoce.privacy.auditing.findings import (
@@ -96,6 +96,8 @@ def composition(subject: Subject[Mechanism], _: Step) -> list[Finding]:
         wrong.append("three releases are not stated to cost three times epsilon")
     text: str | None = None
     times: dict[Release, int] = {"independent": 3}
+    if isinstance(mechanism, SetMechanism):
+        return _set_composition(mechanism)
     if isinstance(mechanism, WordMechanism):
         text = plain_word(mechanism, np.arange(min(50, mechanism.space.size)))
         if mechanism.supports_once and len(mechanism.space.output) >= 3:
@@ -117,6 +119,19 @@ def composition(subject: Subject[Mechanism], _: Step) -> list[Finding]:
         sentence = f"three independent variants are charged {3 * epsilon:g} nats"
         sentence += f", three readings of one point {epsilon:g}" if "once" in times else ""
     return structural("composition", "CONSISTENT", sentence + ".")
+
+
+def _set_composition(mechanism: SetMechanism) -> list[Finding]:
+    """All strings of a set together cost one epsilon."""
+    (result,) = Obfuscator(mechanism).obfuscate(TEXTS[:1])
+    epsilon = mechanism.guarantee.epsilon
+    if result.spent != epsilon:
+        sentence = f"a set is charged {result.spent}, not {epsilon}."
+        return structural("composition", "REFUTED", sentence)
+    sentence = "no epsilon is charged, as none is promised."
+    if epsilon is not None:
+        sentence = f"all strings of a set together are charged {epsilon:g} nats."
+    return structural("composition", "CONSISTENT", sentence)
 
 
 def pass_through(subject: Subject[Mechanism], _: Step) -> list[Finding]:
@@ -154,7 +169,8 @@ def determinism(subject: Subject[Mechanism], _: Step) -> list[Finding]:
 def _variants(
     mechanism: Mechanism, n: int, seed: int | None, batch_size: int = 100
 ) -> list[tuple[str, ...]]:
-    """What comes out for ``TEXTS``."""
+    """What comes out for ``TEXTS``; a mechanism of sets decides the number of variants."""
+    n = 1 if isinstance(mechanism, SetMechanism) else n
     obfuscator = Obfuscator(mechanism, n=n, rng=seed, batch_size=batch_size)
     return [result.variants for result in obfuscator.obfuscate(TEXTS)]
 

@@ -1,0 +1,76 @@
+"""Company: what a set of public strings is worth for the text that it hides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, repr=False)
+class Company:
+    """In what company a text left. It is for its owner alone, ``representative`` above all.
+
+    queries, groups, group_size, pool
+        How many strings were released, in how many groups of what size, of how many in all.
+    representative, is_text, drawn, sent
+        The string of the pool that stands for the text; whether it is the text itself; whether
+        chance put it, or its group, into the set; whether it was then sent.
+    inclusion, epsilon
+        How likely that was, and what the set tells between any two texts; None: without bound.
+    best_guess, prior
+        The largest exact probability that any string (or group) has given the set, for whoever
+        knows pool, parameters and law, and believes this ``prior`` of what texts are about.
+    """
+
+    queries: int
+    groups: int
+    group_size: int
+    pool: int
+    representative: str
+    is_text: bool
+    drawn: bool
+    sent: bool
+    inclusion: float
+    epsilon: float | None
+    best_guess: float
+    prior: str
+
+    @property
+    def query_sent(self) -> bool:
+        """Whether the text itself was released."""
+        return self.is_text and self.sent
+
+    @property
+    def sentence(self) -> str:
+        """The same in words, without any text."""
+        queries, one = f"{self.queries} queries", "the one"
+        if self.group_size > 1:
+            queries, one = f"{queries} in {self.groups} groups", "the group"
+        return (
+            f"{queries}, drawn from {self.pool:,} public ones, leave for it. Whoever knows all of "
+            f"these and how they are drawn, and takes {self.prior}, names {one} that stands for it "
+            f"with probability {self.best_guess:.2g} at most, 1 in {1 / self.best_guess:.0f}. "
+            "Whoever knows more of what people ask, or of you, may do better."
+        )
+
+    @property
+    def whether_sent(self) -> str:
+        """Whether the text itself, or what stands for it, is in the set; without any text."""
+        if self.query_sent:
+            return "The query itself is public, and was sent as one of them."
+        if self.sent:
+            return "The query itself was not sent: the nearest public one was, as one of them."
+        which = "the query itself, which is public," if self.is_text else "the nearest public one"
+        if self.drawn:
+            return f"The engine failed before {which} was sent."
+        return (
+            f"Neither the query nor what stands for it was sent: {which} was left out by chance, "
+            f"as in {1 - self.inclusion:.2g} of the cases. That it may be missing protects it."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**vars(self), "query_sent": self.query_sent, "sentence": self.sentence}
+
+    def __repr__(self) -> str:
+        return f"Company({self.queries} queries, best_guess={self.best_guess:.3g})"

@@ -1,0 +1,224 @@
+"""cover: a query leaves among others, and which of them is meant is hidden, with a proof.
+
+A text is represented by a string of a public pool, the text itself if it stands there, else the
+nearest by the pool's encoder. The set that is released follows the k-subset law of ``subsets.py``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from sottovoce.guarantees import Guarantee
+from sottovoce.mechanisms.base import SetMechanism, parameter, require
+from sottovoce.mechanisms.build import register
+from sottovoce.mechanisms.company import Company
+from sottovoce.mechanisms.subsets import SubsetLaw
+from sottovoce.randomness import Draws, Randomness, as_generator
+from sottovoce.text import folded_text
+from sottovoce.types import Float64Array, IntArray
+
+PAPER = (
+    "Wang et al.: Mutual Information Optimally Local Private Discrete Distribution Estimation, "
+    "arXiv 1607.08025, 2016 (the k-subset mechanism, for another purpose)"
+)
+UNIFORM_SHARE = 0.1
+"""Of decoys drawn by popularity: without it, a string that is hardly ever drawn would give a text
+away, and no useful epsilon would hold."""
+USUAL_P = 0.9
+
+ONLY_THE_SET = (
+    "that something was asked, when and how often, what the engine answers and what is done with "
+    "the answers is not covered"
+)
+PRIORS = (
+    "what an observer believes beforehand, of what people ask or of this person, is not covered: "
+    "it can single out one string of the set"
+)
+PUBLIC_POOL = (
+    "the pool must be public, and chosen without looking at the texts; a text that stands in it "
+    "may be released as it is"
+)
+EACH_REPRESENTATIVE = (
+    "texts with the same nearest string share one set if draws are remembered; every other text, "
+    "also on the same subject, costs epsilon again"
+)
+RULED_OUT = (
+    "p = 1: every string that is not in the set is ruled out with certainty, so no epsilon holds"
+)
+
+
+@register
+@dataclass(frozen=True, repr=False, eq=False)
+class Cover(SetMechanism):
+    """k strings (or groups of m) of the pool, with the text's own among them with probability p.
+
+    Pure local differential privacy between any two texts: p (M - k) / ((1 - p) k) bounds the ratio
+    of probabilities if decoys are uniform over M strings.
+    """
+
+    name: ClassVar[str] = "cover"
+    summary: ClassVar[str] = (
+        "sends the string of a public pool that is nearest to a text among others of the pool"
+    )
+    paper: ClassVar[str] = PAPER
+    always_in_spec: ClassVar[tuple[str, ...]] = ("k", "p")
+
+    k: int = parameter(20, "strings in a set; groups of them, if m is above 1")
+    p: float = parameter(USUAL_P, "chance that the text's own string is in the set; below 1")
+    m: int = parameter(1, "strings in a group: one of the pool and the m - 1 nearest to it")
+    decoys: Literal["uniform", "popular"] = parameter(
+        "uniform", "how the others are drawn: all alike, or by the popularity that the pool states"
+    )
+
+    def __post_init__(self) -> None:
+        require(
+            1 <= self.m <= len(self.pool),
+            f"a group has between 1 and all {len(self.pool)} strings of the pool, not {self.m}",
+        )
+        require(
+            self.decoys == "uniform" or self.pool.popularity is not None,
+            "the pool states no popularity, all its strings are alike: use decoys=uniform, or a "
+            "pool in which frequent strings come more than once",
+        )
+        require(
+            self.p == 1 or not self.law.epsilon <= 0,
+            f"p = k/M = {self.p:g} says nothing of a text, and finds nothing: take a larger p",
+        )
+
+    @cached_property
+    def law(self) -> SubsetLaw:
+        """The law of the sets, over places in the pool."""
+        popularity = None
+        if self.decoys == "popular" and self.pool.popularity is not None:
+            counts = self.pool.popularity
+            shares = counts / counts.sum()
+            popularity = (1 - UNIFORM_SHARE) * shares + UNIFORM_SHARE / len(shares)
+        return SubsetLaw(len(self.pool), self.k, self.p, popularity)
+
+    @cached_property
+    def made_with(self) -> str:
+        """The hash of the pool and its encoder, and of the popularity where it decides decoys."""
+        if self.law.popularity is None:
+            return self.pool.sha256
+        together = self.pool.sha256.encode() + self.law.popularity.tobytes()
+        return hashlib.sha256(together).hexdigest()
+
+    def _identity(self) -> tuple[Any, ...]:
+        return self.spec, self.made_with
+
+    @property
+    def set_size(self) -> int:
+        """As many as k groups of m have; groups may have strings in common."""
+        return self.k * self.m
+
+    # From a text to a set of strings
+
+    def representatives(self, texts: Sequence[str]) -> IntArray:
+        """The place of each text in the pool, or of the nearest string, the first of equals."""
+        folded = [folded_text(text) for text in texts]
+        places = [self.pool.place(text) for text in folded]
+        rows = [row for row, place in enumerate(places) if place is None]
+        out = np.array([-1 if place is None else place for place in places], dtype=np.int64)
+        if rows:
+            vectors = self.pool.encoder.encode([folded[row] for row in rows])
+            out[rows] = self.pool.best(vectors, 1)[:, 0]
+        return out
+
+    def release(self, texts: Sequence[str], rng: Randomness = None) -> IntArray:
+        """A set for each text, (len(texts), k), as :meth:`log_law` and :meth:`posterior` take it.
+
+        For attacks and tables. What is to be sent comes from an ``Obfuscator``, in random order.
+        """
+        return self.draw(self.representatives(texts), Draws([(as_generator(rng), len(texts))]))
+
+    def strings(self, members: IntArray) -> tuple[str, ...]:
+        """The strings of a set; of groups, each string once."""
+        return tuple(self.pool.strings[place] for place in self.group(members))
+
+    def group(self, members: IntArray) -> list[int]:
+        """The places of the members and of the m - 1 strings nearest to each, each once."""
+        heads = np.asarray(members, dtype=np.int64)
+        if self.m == 1:
+            return [int(head) for head in heads]
+        nearest = self.pool.best(self.pool.vectors[heads], self.m).tolist()
+        # A string comes first in its group; equal vectors may have left it out of its nearest.
+        places = [
+            place
+            for head, row in zip(heads.tolist(), nearest, strict=True)
+            for place in [head, *(place for place in row if place != head)][: self.m]
+        ]
+        return list(dict.fromkeys(places))
+
+    # What a set tells
+
+    def log_law(self, sets: IntArray, inputs: IntArray | None = None) -> Float64Array:
+        """The log-law, ln P(S | x), of sets of places given representatives x (by default all)."""
+        places = np.arange(len(self.pool)) if inputs is None else inputs
+        return self.law.log_law(np.atleast_2d(sets), places)
+
+    def posterior(self, members: IntArray, prior: Float64Array | None = None) -> Float64Array:
+        """How likely each string of the pool is the one meant, given a set, for a stated prior."""
+        return self.law.posterior(members, prior)
+
+    def company(self, text: str, representative: int, members: IntArray) -> Company:
+        """What a set is worth for this text, for the stated prior."""
+        alike = self.decoys == "uniform"
+        epsilon = self.law.epsilon
+        drawn = bool((np.asarray(members) == representative).any())
+        return Company(
+            queries=len(self.group(members)),
+            groups=self.k,
+            group_size=self.m,
+            pool=len(self.pool),
+            representative=self.pool.strings[representative],
+            is_text=folded_text(text) == folded_text(self.pool.strings[representative]),
+            drawn=drawn,
+            sent=drawn,
+            inclusion=self.p,
+            epsilon=epsilon if math.isfinite(epsilon) else None,
+            best_guess=self._best_guess(members),
+            prior="each as likely as the next" if alike else "each as likely as it is popular",
+        )
+
+    def _best_guess(self, members: IntArray) -> float:
+        """The largest posterior probability, for the stated prior."""
+        if self.decoys == "uniform":
+            return max(self.p / self.k, (1 - self.p) / (len(self.pool) - self.k))
+        return float(self.posterior(members, self.pool.popularity).max())
+
+    # What is promised
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Local differential privacy of texts; none for p = 1."""
+        caveats = (self._set_in_words, PRIORS, ONLY_THE_SET, PUBLIC_POOL, EACH_REPRESENTATIVE)
+        if self.p == 1:
+            return Guarantee("none", None, scope="text", caveats=(RULED_OUT, *caveats))
+        return Guarantee("local", self.law.epsilon, scope="text", caveats=caveats)
+
+    @property
+    def published(self) -> Guarantee | None:
+        """Of decoys that always go with the query (p = 1) people say that they hide it.
+
+        The epsilon that p = 0.9 has is put in for what they do not say; any other is as wrong.
+        """
+        if self.p < 1:
+            return None
+        usual = SubsetLaw(len(self.pool), self.k, USUAL_P, self.law.popularity)
+        return Guarantee("local", usual.epsilon, scope="text")
+
+    @property
+    def _set_in_words(self) -> str:
+        what = "strings" if self.m == 1 else f"groups of {self.m} strings"
+        how = "uniformly" if self.decoys == "uniform" else "by popularity"
+        return (
+            f"epsilon is that of {self.k} of {len(self.pool):,} {what}, drawn {how}, with the "
+            f"text's own among them with probability {self.p:g}"
+        )
