@@ -71,8 +71,8 @@ class Voice:
 
 VOICES = (
     Voice("whisper", "whisper", 5.0, "What is sent gives away least here, and finds least."),
-    Voice("murmur", "murmur", 10.0, "Hides single words; a list with your query often names it."),
-    Voice("speak-low", "speak low", 12.5, "Lets more words through, and finds more."),
+    Voice("murmur", "murmur", defaults.SEARCH_EPSILON, "Hides most words, and finds what it can."),
+    Voice("speak-low", "speak low", 10.0, "Finds more; a list with your query often names it."),
     Voice(
         "normal-voice",
         "normal voice",

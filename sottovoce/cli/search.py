@@ -187,6 +187,8 @@ def _obfuscator(
     from sottovoce.mechanisms.base import SetMechanism
     from sottovoce.obfuscation import Obfuscator, release_for
 
+    if mechanism == MechanismOptions():
+        mechanism = MechanismOptions(epsilon=defaults.SEARCH_EPSILON)
     built = mechanism.build(resources)
     usual = 1 if isinstance(built, SetMechanism) else defaults.VARIANTS
     return Obfuscator(

@@ -163,6 +163,39 @@ def make(
 
 
 @app.command(
+    "open",
+    cls=DiscreetCommand,
+    epilog="Example: `sottovoce spaces open german --encoder strong --name german-open`",
+)
+def open_space(
+    space: Annotated[str, typer.Argument(help="A name, alias or folder.")],
+    encoder: Annotated[
+        str, typer.Option(help="Gives other words a vector: strong, light or a model's FOLDER.")
+    ],
+    name: Annotated[
+        str | None,
+        typer.Option(help="What to call the new space; its name and -open if not given."),
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace a space of that name.")
+    ] = False,
+) -> None:
+    """Copy a space, with an encoder that gives a vector to any word which it does not list.
+
+    The vectors of the list stay as they are; those of other words are predicted from the encoder's.
+    """
+    from sottovoce.encoders import opened_spaces
+    from sottovoce.resources import load_space
+
+    base = load_space(space)
+    with progress_bar("encoding") as progress:
+        opened = opened_spaces.open_space(
+            base, name or f"{base.name}-open", encoder, replacing=replace, progress=progress
+        )
+    say(f"{opened.name}: {opened.size:,} words, and any other; use it with --space {opened.name}")
+
+
+@app.command(
     cls=DiscreetCommand,
     epilog="Example: `sottovoce spaces info default --output-vocabulary dictionary`",
 )

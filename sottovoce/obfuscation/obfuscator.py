@@ -52,6 +52,7 @@ AFRESH = (
     "sets have in common gives it away; with a ledger, or a memory_key, it gets the same"
 )
 WHO_HAS_THE_KEY = "whoever has the key by which words are remembered can undo what was released"
+ANY_WORD = "word, listed or not"
 DISTINCT_WORDS = "distinct word (equal words show)"
 
 Batch: TypeAlias = tuple[list[str], int]
@@ -119,6 +120,17 @@ class Obfuscator:
         )
         object.__setattr__(self, "n", size)
         object.__setattr__(self, "release", "once")
+
+    @property
+    def _encodes(self) -> bool:
+        """Whether words have a vector, and so the promise, that the space does not list."""
+        mechanism = self.mechanism
+        return (
+            isinstance(mechanism, WordMechanism)
+            and mechanism.space.encoder is not None
+            and self.pipeline.unknown == "encode"
+            and mechanism.guarantee.notion == "metric"
+        )
 
     @property
     def releases(self) -> int:
@@ -354,6 +366,8 @@ class Obfuscator:
         if SHUFFLED in caveats:
             guarantee = guarantee.without_caveat(WORD_BY_WORD)
         guarantee = guarantee.with_caveats(*caveats)
+        if self._encodes:
+            guarantee = replace(guarantee, scope=ANY_WORD)
         if self.release == "once" and self.n > 1 and company is None:
             by_word = isinstance(self.mechanism, WordMechanism)
             guarantee = guarantee.without_caveat(MANY_RELEASES)
