@@ -52,7 +52,7 @@ clean:
 	  || { rm -rf .venv; echo "no venv module: on Debian, apt-get install python3-venv"; exit 1; }
 
 .venv/base: .venv/bin/python pyproject.toml
-	$(PIP) -e '.[app,experiments]'
+	$(PIP) -e '.[app,experiments,strong]'
 	@touch $@
 
 .venv/dev: .venv/bin/python pyproject.toml

@@ -52,7 +52,8 @@ def test_predictions_differ_from_the_mean_as_much_as_the_list_does():
     vectors = encoded @ rng.standard_normal((30, 10)) + 6 * rng.standard_normal((800, 10)) + 5
     axes = fitted_axes(encoded, vectors.astype(np.float32))
     guesses = projected(encoded, axes)
-    spread, guessed = (np.linalg.norm(v - v.mean(axis=0), axis=1).mean() for v in (vectors, guesses))
+    both = (vectors, guesses)
+    spread, guessed = (np.linalg.norm(rows - rows.mean(axis=0), axis=1).mean() for rows in both)
     assert guessed == pytest.approx(spread, rel=0.01)
     assert guesses.mean(axis=0) == pytest.approx(vectors.mean(axis=0), rel=0.01)
 

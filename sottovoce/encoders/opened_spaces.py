@@ -8,6 +8,7 @@ public, and so is the map.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +21,7 @@ from sottovoce.encoders.base import Encoder, corpus_vectors, one_by_one, vectors
 from sottovoce.encoders.word_spaces import space_encoder
 from sottovoce.errors import SpaceError, UsageError
 from sottovoce.resources import install
-from sottovoce.resources.catalogue import Opening, Resource, find
+from sottovoce.resources.catalogue import Opening, Resource, find, named
 from sottovoce.resources.local import load_space
 from sottovoce.spaces.space import WordSpace, open_cached
 from sottovoce.spaces.space_encoder import SpaceEncoder, projected
@@ -29,6 +30,8 @@ from sottovoce.spaces.vocabularies import is_clean
 from sottovoce.types import Float32Array, Float64Array, Progress
 
 ROWS_AT_A_TIME = 16384
+NEEDED = ("onnx", "onnxruntime", "pyarrow")
+"""Packages that opening a space of the catalogue takes."""
 RIDGE = 1.0
 """The penalty of the map: a word's vector has length 1, and there are thousands of them."""
 
@@ -56,6 +59,14 @@ def add_opened(
     tell = say or (lambda _: None)
     if _is_there(resource, opening):
         tell(f"{resource.name} is already there, and intact")
+        return
+    if missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
+        install.add(named(opening.base), progress=progress, say=say)
+        tell(
+            f"{' and '.join(missing)} missing: {opening.base} serves as {resource.alias}, and "
+            "words that it lacks get a uniform stand-in. To open it, pip install "
+            f"'sottovoce[strong,data]' and add {resource.alias} again"
+        )
         return
     for part in filter(None, map(find, opening.parts)):
         if not install.intact(part):
