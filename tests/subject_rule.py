@@ -2,8 +2,8 @@
 
 The judge is a word space of another origin than the space under test: ``large`` (GloVe 6B), made
 from how often words stand near each other in Wikipedia and newswire. It has neither a text encoder
-nor pieces of words in common with a space that an encoder made. It is no fair judge of ``default``,
-which is GloVe, too.
+nor pieces of words in common with a space that an encoder made. It is a kind judge of ``default``,
+which is mostly GloVe, too.
 
 A neighbour N of a word W that is listed under a subject S is accepted if one of these holds:
 

@@ -33,8 +33,9 @@ def test_a_search_shows_what_stayed_what_was_sent_what_was_found_and_what_it_cos
     parts = [done.stdout.index(part) for part in ("Stayed here", "Sent", "Found", "Cost")]
     assert parts == sorted(parts)
     assert "20 queries to bm25" in done.stdout
-    assert "10 nats per unit of euclidean distance, cmp:epsilon=10, once" in done.stdout
-    assert "metric privacy with epsilon 10" in done.stdout
+    cost = "7.5 nats per unit of euclidean distance, cmp:epsilon=7.5,prior=0.5, once"
+    assert cost in " ".join(done.stdout.split())
+    assert "metric privacy with epsilon 7.5" in done.stdout
     assert " 10  " in done.stdout
     assert "re-ranked here, light" in done.stdout
 
@@ -55,14 +56,14 @@ def test_json_for_programs(run):
 
 def test_searches_add_up_in_the_ledger_and_words_sent_before_do_not(run):
     first = run(QUERY, "--json", "--rerank", "none")
-    again = run(f"{QUERY.upper()}?", "--json", "--rerank", "none")
+    again = run(f"{QUERY.title()}?", "--json", "--rerank", "none")
     one, two = json.loads(first.stdout), json.loads(again.stdout)
     assert {query.rstrip("?") for query in two["sent"]} == set(one["sent"])
-    assert (one["spent"], two["spent"]) == (10, 0)
+    assert (one["spent"], two["spent"]) == (7.5, 0)
     assert two["recalled"]
     assert not two["fresh"]
     third = run(QUERY, "--rerank", "none", "--fresh")
-    assert "on this query so far 20 nats" in " ".join(third.stdout.split())
+    assert "on this query so far 15 nats" in " ".join(third.stdout.split())
 
 
 LOUD = ("-e", "100000", "-n", "8", "--release", "independent", "--rerank", "none", "--json")
@@ -79,8 +80,11 @@ def test_words_go_in_random_order_to_engines_that_do_not_look_at_it(run):
     in_order = "treatment, for skin cancer?"
     shuffled = sent(run)
     assert len(set(shuffled)) > 2
-    assert all(sorted(query.split()) == sorted(QUERY.split()) for query in shuffled)
-    assert sent(run, "--in-order") == [in_order]
+    # Function words find nothing there, and stay here.
+    assert {tuple(sorted(query.split())) for query in shuffled} == {("cancer", "skin", "treatment")}
+    assert sent(run, "--in-order") == ["treatment, skin cancer?"]
+    everything = sent(run, "--protect", "all", "--no-fit")
+    assert all(sorted(query.split()) == sorted(QUERY.split()) for query in everything)
     assert sent(run, "--engine", "dense:light") == [in_order]
     assert len(sent(run, "--engine", "dense:light", "--shuffle")) > 2
 
@@ -88,7 +92,7 @@ def test_words_go_in_random_order_to_engines_that_do_not_look_at_it(run):
 def test_queries_can_be_padded(run):
     padded = sent(run, "--pad", "6")
     assert all(len(query.split()) == 6 for query in padded)
-    assert all(set(QUERY.split()) <= set(query.split()) for query in padded)
+    assert all({"treatment", "skin", "cancer"} <= set(query.split()) for query in padded)
 
 
 def test_obfuscate_keeps_the_order_unless_asked(run):
@@ -153,11 +157,20 @@ def test_an_engine_that_is_down_is_a_clear_error(run, tmp_path):
         'name = "nobody"\nurl = "http://127.0.0.1:9/search?q={query}"\n'
         'results = "results"\nid = "id"\nretries = 0\n'
     )
-    done = run("secretword cancer", "--engine", f"http:{file}", "-n", "2", "--rerank", "none")
+    done = run("kidney cancer", "--engine", f"http:{file}", "-n", "2", "--rerank", "none")
     assert done.returncode == 1
     assert "127.0.0.1" in done.stderr
-    assert "secretword" not in done.stderr
+    assert "kidney" not in done.stderr
     assert not done.stdout
+
+
+def test_a_word_that_needs_an_encoder_which_is_not_here_is_not_sent(run):
+    done = run("xsecretwordx cancer", "--rerank", "none")
+    assert done.returncode == 1
+    assert "sottovoce spaces add strong" in " ".join(done.stderr.split())
+    assert "xsecretwordx" not in done.stderr
+    assert not done.stdout
+    assert run("xsecretwordx cancer", "--rerank", "none", "--unknown", "uniform").returncode == 0
 
 
 def test_a_query_can_be_read_from_standard_input(run):

@@ -46,8 +46,8 @@ def test_list_as_json_is_json_alone(vectors):
     assert spaces["mine"]["installed"]
     assert spaces["mine"]["words"] == 3
     assert spaces["mine"]["disk_bytes"] > 0
-    assert not spaces["glove-840b-34k"]["installed"]
-    assert spaces["glove-840b-34k"]["alias"] == "default"
+    assert not spaces["glove-open"]["installed"]
+    assert spaces["glove-open"]["alias"] == "default"
     assert result.stderr == ""
 
 
@@ -118,7 +118,7 @@ def test_add_refuses_an_archive_with_other_data(tmp_path, home):
     with zipfile.ZipFile(tmp_path / "a.whl", "w") as wheel:
         wheel.writestr(GLOVE_840B.files[0].member, "1 2\nthe 1 2\n")
     with pytest.raises(SpaceError, match="sha256"):
-        run("add", "default", "--archive", tmp_path / "a.whl")
+        run("add", "glove-840b-34k", "--archive", tmp_path / "a.whl")
     assert list((home / "spaces").iterdir()) == []
 
 

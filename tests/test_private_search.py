@@ -5,15 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sottovoce import Obfuscator, mechanism
+from sottovoce import Obfuscator, defaults, load_space, mechanism
 from sottovoce.collections import load_collection
 from sottovoce.engines import BM25
 from sottovoce.engines.base import Hit
 from sottovoce.errors import PrivacyWarning, SottovoceError, UsageError
 from sottovoce.ledger import BudgetError, Ledger
 from sottovoce.mechanisms.cmp import CMP
+from sottovoce.output_vocabularies import of_search
+from sottovoce.search import fitted_to, laid_out_for
 from sottovoce.search.private_search import PrivateSearch
 from sottovoce.search.reranking import load_reranker
+from sottovoce.text import TextPipeline
 
 QUERY = "treatment for skin cancer"
 
@@ -351,3 +354,26 @@ def test_pooling_methods_change_the_pool_but_not_the_judge(cmp, demo_engine, lig
     )
     assert len(unranked.search(QUERY).hits) == 10
     assert np.all(np.diff([hit.score for hit in unranked.search(QUERY).hits]) <= 0)
+
+
+def test_a_word_that_the_vectors_were_never_told_of_finds_its_documents():
+    """*melanoma* at the default of a search: documents about it come first in 8 of 10 draws."""
+    space = load_space(None)
+    if space.encoder is None:
+        pytest.skip("the default space was added without the strong encoder")
+    documents = load_collection("demo").documents
+    engine, reranker = BM25(documents), load_reranker("light")
+    fitted = fitted_to(
+        mechanism("cmp", space=space, epsilon=defaults.SEARCH_EPSILON),
+        lambda: space.with_output(of_search(space, documents, "demo")),
+    )
+    pipeline = laid_out_for(engine, TextPipeline(), fitted, drop_function_words=True)
+    successes = 0
+    for seed in range(10):
+        obfuscator = Obfuscator(fitted, n=20, release="once", pipeline=pipeline, rng=seed)
+        search = PrivateSearch(
+            obfuscator, engine=engine, reranker=reranker, depth=defaults.DEMO_DEPTH
+        )
+        hits = search.search("melanoma survival rate stage 3").hits[:3]
+        successes += any("melanoma" in f"{hit.title} {hit.snippet}".casefold() for hit in hits)
+    assert successes >= 8
