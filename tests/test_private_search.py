@@ -364,6 +364,7 @@ def test_a_word_that_the_vectors_were_never_told_of_finds_its_documents():
     documents = load_collection("demo").documents
     engine, reranker = BM25(documents), load_reranker("light")
     fitted = fitted_to(
+        engine,
         mechanism("cmp", space=space, epsilon=defaults.SEARCH_EPSILON),
         lambda: space.with_output(of_search(space, documents, "demo")),
     )

@@ -167,7 +167,7 @@ class LoadedParts:
         else:
             voice = next(voice for voice in VOICES if voice.id == (body.voice or DEFAULT_VOICE))
             built = self.mechanism(defaults.MECHANISM, {"epsilon": voice.epsilon})
-        built = fitted_to(built, self.fitted_space)
+        built = fitted_to(self.engine(), built, self.fitted_space)
         obfuscator = Obfuscator(
             built,
             n=body.n or self.usual_variants,

@@ -226,7 +226,7 @@ def _prepare(
     )
     mechanism = obfuscator.mechanism
     if how.fit:
-        mechanism = fitted_to(mechanism, lambda: _fitted_space(mechanism, how, documents))
+        mechanism = fitted_to(engine, mechanism, lambda: _fitted_space(mechanism, how, documents))
     return PrivateSearch(
         replace(obfuscator, mechanism=mechanism, pipeline=pipeline),
         engine=engine,

@@ -37,16 +37,20 @@ def laid_out_for(
     return pipeline.laid_out(shuffle=not ordered if shuffle is None else shuffle, pad_to=pad_to)
 
 
-def fitted_to(mechanism: Mechanism, space: Callable[[], WordSpace]) -> Mechanism:
-    """The mechanism for a search, where it reads words off a noisy point and nothing was chosen.
+def fitted_to(
+    engine: SearchEngine, mechanism: Mechanism, space: Callable[[], WordSpace]
+) -> Mechanism:
+    """The mechanism for a search by words, where it reads them off a noisy point.
 
     ``space`` gives its word space with what a search releases as output vocabulary
     (``output_vocabularies.of_search``). Of the words near the noisy point the popular ones are
     preferred, since they are likelier to be meant: on this machine those that many documents hold.
-    All of it is public and done afterwards, and changes nothing of what is promised.
+    All of it is public and done afterwards, and changes nothing of what is promised. For engines
+    that look at the order, and where a prior or a vocabulary was chosen, nothing is changed.
     """
     if (
-        isinstance(mechanism, NoiseMechanism)
+        not uses_order(engine)
+        and isinstance(mechanism, NoiseMechanism)
         and mechanism.takes_prior
         and mechanism.prior == 0
         and mechanism.space.output.name == "all"
