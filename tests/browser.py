@@ -159,12 +159,13 @@ def figures(fingerprint: str, engine: str, reranker: str) -> dict[str, Any]:
         low, high = max(0, value - 0.04), value + 0.06
         return {"value": value, "low": low, "high": high, "queries": queries, **more}
 
-    measured = {5.0: (0.24, 0.0, 0.01), 10.0: (0.5, 0.05, 0.06), 12.5: (0.58, 0.1, 0.17)}
+    measured = {5.0: (0.24, 0.0, 0.01), 7.5: (0.5, 0.05, 0.06), 10.0: (0.58, 0.1, 0.17)}
     measured[15.0] = (0.61, 0.19, 0.31)
+    texts = {"order": "shuffled", "protect": "content", "unprotected": "drop"}
     settings = [
         {
             "mechanism": name,
-            "spec": f"{name}:epsilon={epsilon}",
+            "spec": f"{spec}epsilon={epsilon}",
             "epsilon": epsilon,
             "release": "once",
             "n": 20,
@@ -173,9 +174,12 @@ def figures(fingerprint: str, engine: str, reranker: str) -> dict[str, Any]:
             "recall": None,
             "lazy": share(query * factor, 65, by="aligned", knows="a log of 5,141 queries"),
             "words": share(words * factor, 8, by="context", knows="trigrams of a log"),
-            "texts": {"order": "shuffled"},
+            "texts": {**texts, "output_vocabulary": vocabulary},
         }
-        for name, factor in (("cmp", 1), ("vickrey-cmp", 0.9))
+        for name, spec, vocabulary, factor in (
+            ("cmp", "cmp:prior=0.5,", "demo", 1),
+            ("vickrey-cmp", "vickrey-cmp:", "all", 0.9),
+        )
         for epsilon, (utility, query, words) in measured.items()
     ]
     return {

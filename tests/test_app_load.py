@@ -62,9 +62,9 @@ def test_a_thousand_requests_at_once_are_all_answered_rightly(load, tmp_path, de
 def test_the_comparison_notices_a_wrong_answer(load, default_space):
     """An answer to another text, or with another seed, counts as wrong."""
     bodies = load.bodies_of(3, 0, {"n": 2})
-    from sottovoce import Obfuscator, mechanism
+    from sottovoce import Obfuscator, load_space, mechanism
 
-    cmp = mechanism("cmp", space=default_space)
+    cmp = mechanism("cmp", space=load_space("default"))
 
     def answer(body: dict[str, Any], **other: Any) -> Any:
         asked = {**body, **other}

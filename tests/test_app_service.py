@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from sottovoce import Obfuscator, defaults, mechanism
+from sottovoce import Obfuscator, defaults, load_space, mechanism
 from sottovoce.paths import cache_folder
 
 pytest.importorskip("fastapi")
@@ -22,6 +22,7 @@ pytest.importorskip("fastapi")
 from starlette.testclient import TestClient
 
 from sottovoce.app import measured, queues
+from sottovoce.app.loaded import LoadedParts
 from sottovoce.app.queues import FullError, WorkQueue
 from sottovoce.app.sanitizing import changes
 from sottovoce.app.schemas import (
@@ -48,6 +49,7 @@ from sottovoce.errors import UsageError
 from sottovoce.experiments.summary import LAYOUT, among
 from sottovoce.ledger import Ledger
 from sottovoce.mechanisms import names, parse
+from sottovoce.output_vocabularies import choose_output
 from sottovoce.privacy.attacks.query_log import QueryLog
 from sottovoce.sanitizing import Sanitizer
 
@@ -107,10 +109,10 @@ def test_health_says_what_is_loaded(client):
     assert told["log"] > 500
 
 
-def test_obfuscate_answers_the_line_of_the_command(client, default_space):
+def test_obfuscate_answers_the_line_of_the_command(client):
     body = {"text": QUERY, "mechanism": "cmp", "epsilon": 8, "n": 4, "release": "once", "seed": 3}
     answer = client.post("/v1/obfuscate", json=body)
-    cmp = mechanism("cmp", space=default_space, epsilon=8)
+    cmp = mechanism("cmp", space=load_space(None), epsilon=8)
     (own,) = Obfuscator(cmp, n=4, release="once", rng=3).obfuscate([QUERY])
     assert answer.status_code == 200
     assert answer.json() == own.to_dict()
@@ -192,18 +194,19 @@ def test_search_answers_what_the_command_does_and_what_is_left(client):
     client.put("/v1/ledger/budget", json={"per_text": 25, "total": None})
     found = client.post("/v1/search", json={"query": QUERY, "voice": "murmur", "top": 3}).json()
     assert found["query"] == QUERY
-    assert (found["mechanism"], found["release"]) == ("cmp:epsilon=10", "once")
+    assert (found["mechanism"], found["release"]) == ("cmp:epsilon=7.5,prior=0.5", "once")
     assert len(found["sent"]) == 20
     assert [hit["rank"] for hit in found["hits"]] == [1, 2, 3]
-    assert (found["spent"], found["left"]) == (10.0, 15.0)
+    assert (found["spent"], found["left"]) == (7.5, 17.5)
     assert found["words"] == 4
-    assert Ledger.open().spent()[0].nats == 10
+    assert all(len(line.split()) == 3 for line in found["sent"])
+    assert Ledger.open().spent()[0].nats == 7.5
 
 
 def test_a_search_without_any_settings_is_that_of_the_command_line(client):
     typed = SearchOptions(rerank=SETTINGS.reranker, ledger=False)
     obfuscator = _obfuscator(typed, MechanismOptions(), ResourceOptions(), TextOptions(), None)
-    command = _prepare(typed, obfuscator, LayoutOptions())
+    command = _prepare(typed, obfuscator, LayoutOptions(), drop_function_words=True)
     parts = client.app.state.service.parts
     protection = parts.protection(ProtectionBody())
     service = parts.private_search(protection, Ledger.open())
@@ -236,7 +239,7 @@ def test_a_stream_tells_each_step_and_ends_with_the_result(in_order):
     ]
     assert {"step": "sending", "done": 3, "of": 3} in told
     assert len(told[-1]["result"]["sent"]) == 3
-    assert told[-1]["result"]["risk"]["words"]["of"] == 4
+    assert told[-1]["result"]["risk"]["words"]["of"] == 3
 
 
 def test_a_preview_is_counted_at_once_and_sent_as_it_is_without_further_cost(client):
@@ -318,7 +321,7 @@ def test_a_spent_budget_refuses_and_says_what_is_left(client):
         answer = client.post(f"/v1/{path}", json={"query": QUERY, "fresh": True})
         assert answer.status_code == 409
         assert answer.json()["kind"] == "budget"
-        assert (answer.json()["cost"], answer.json()["left"]) == (10.0, 2.0)
+        assert (answer.json()["cost"], answer.json()["left"]) == (7.5, 4.5)
         assert "skin" not in answer.text
     fresh = {"query": QUERY, "fresh": True}
     assert events(client, "/v1/search", fresh)[-1]["kind"] == "budget"
@@ -333,10 +336,10 @@ def test_an_engine_that_is_down_is_said_so_and_the_release_stays_counted(client,
     monkeypatch.setattr(engine, "search", down)
     answer = client.post("/v1/search", json={"query": QUERY})
     assert (answer.status_code, answer.json()["kind"]) == (502, "engine")
-    assert "is counted (10 nats); another try costs nothing" in answer.json()["error"]
+    assert "is counted (7.5 nats); another try costs nothing" in answer.json()["error"]
     failed = events(client, "/v1/search", {"query": QUERY, "fresh": True})[-1]
     assert (failed["step"], failed["status"]) == ("failed", 502)
-    assert Ledger.open().spent()[0].nats == 20
+    assert Ledger.open().spent()[0].nats == 15
 
 
 def test_an_unforeseen_error_gives_its_kind_and_nothing_else(client, monkeypatch, capsys, caplog):
@@ -406,7 +409,7 @@ def test_words_in_random_order_are_attacked_without_it(client):
 def test_the_risk_of_a_preview_needs_no_variants(in_order):
     drawn = in_order.post("/v1/preview", json={"query": QUERY, "n": 2}).json()
     body = {"query": QUERY, "n": 2, "preview": drawn["preview"]}
-    assert in_order.post("/v1/risk", json=body).json()["words"]["of"] == 4
+    assert in_order.post("/v1/risk", json=body).json()["words"]["of"] == 3
     other = in_order.post("/v1/risk", json={**body, "query": "divorce lawyer"})
     assert other.status_code == 409
 
@@ -459,10 +462,10 @@ def test_sanitizing_streams_its_progress(client):
     assert len(told[-1]["result"]["rows"]) == 600
 
 
-def test_a_seed_gives_what_the_library_gives_however_the_rows_are_cut(client, default_space):
+def test_a_seed_gives_what_the_library_gives_however_the_rows_are_cut(client):
     texts = [f"skin cancer {number}" for number in range(600)]
     told = client.post("/v1/sanitize", json={"texts": texts, "seed": 4}).json()
-    cmp = mechanism("cmp", space=default_space)
+    cmp = mechanism("cmp", space=load_space(None))
     whole, _ = Sanitizer(Obfuscator(cmp, rng=4), ("text",)).texts("text", texts, 0)
     assert [row["sanitized"] for row in told["rows"]] == whole
 
@@ -483,9 +486,9 @@ def test_changes_are_marked_word_by_word_without_punctuation(old, new, marked):
 
 
 def test_the_ledger_shows_records_to_the_token_only(client):
-    client.post("/v1/search", json={"query": QUERY, "n": 2})
+    client.post("/v1/search", json={"query": QUERY})
     told = client.get("/v1/ledger").json()
-    assert told["spent"][0]["nats"] == 10
+    assert told["spent"][0]["nats"] == 7.5
     assert "nats" in told["spent"][0]["sentence"]
     assert len(told["records"]) == 1
     stranger = client.get("/v1/ledger", headers={"X-Sottovoce-Token": ""}).json()
@@ -518,20 +521,26 @@ def test_history_is_off_private_and_wiped(client, tmp_path):
 
 
 ALIGNED = {"by": "aligned", "knows": "the mechanism; a log of 524 queries with the true one in it"}
+TEXTS_OF_A_SEARCH = {
+    "order": "shuffled",
+    "protect": "content",
+    "unprotected": "drop",
+    "output_vocabulary": "demo",
+}
 CONTEXT = {"by": "context", "knows": "the mechanism; what is said together: trigrams, a log"}
 
 
 def summary(client: TestClient, **changed: Any) -> dict[str, Any]:
     setting = {
         "mechanism": "cmp",
-        "spec": "cmp:epsilon=10",
-        "epsilon": 10.0,
+        "spec": "cmp:prior=0.5,epsilon=7.5",
+        "epsilon": 7.5,
         "release": "once",
         "n": 20,
         "nDCG@10": {"value": 0.32, "low": 0.25, "high": 0.4, "queries": 65},
         "lazy": {"value": 0.05, "low": 0.0, "high": 0.12, "queries": 64, **ALIGNED},
         "words": {"value": 0.0625, "low": 0.03, "high": 0.1, "queries": 8, **CONTEXT},
-        "texts": {"order": "shuffled"},
+        "texts": TEXTS_OF_A_SEARCH,
     }
     parts = client.app.state.service.parts  # type: ignore[attr-defined]
     return {
@@ -577,18 +586,23 @@ def test_voices_show_what_was_measured_of_exactly_their_setting(client, tmp_path
         "tried).",
     }
     assert murmur["risk"]["words"]["value"] == 0.0625
-    assert murmur["cost"] == 10.0
+    assert murmur["cost"] == 7.5
     assert whisper["sentences"] == {"query": None, "words": None, "utility": None}
     assert "experiment run" in whisper["not_measured"]
     points = client.get("/v1/plane").json()["points"]
-    assert [each["spec"] for each in points] == ["cmp:epsilon=10"]
+    assert [each["spec"] for each in points] == ["cmp:prior=0.5,epsilon=7.5"]
     assert "6 of 100 words" in points[0]["tooltip"]
     assert murmur["not_measured"] is None
     assert (murmur["point"], whisper["point"]) == (points[0]["id"], None)
-    for same in ({"epsilon": 10.0}, {"fresh": True}, {"mechanism": "cmp:epsilon=10"}):
+    for same in ({"epsilon": 7.5}, {"fresh": True}, {"mechanism": "cmp:epsilon=7.5"}):
         described = client.post("/v1/setting", json=same).json()
         assert (described["risk"], described["point"]) == (murmur["risk"], murmur["point"])
-    for other in ({"epsilon": 10.5}, {"epsilon": 10.0, "n": 19}, {"release": "independent"}):
+    for other in (
+        {"epsilon": 8.0},
+        {"epsilon": 7.5, "n": 19},
+        {"epsilon": 7.5, "release": "independent"},
+        {"epsilon": 7.5, "set": {"prior": 0.25}},
+    ):
         assert client.post("/v1/setting", json=other).json()["utility"] is None
 
 
@@ -604,12 +618,13 @@ def test_the_package_has_figures_of_every_voice():
         assert found["log_sha256"] == digest(log.queries)
         assert found["baseline"][measured.MAIN] > 0
         for voice in VOICES:
-            wanted = (parse("cmp", epsilon=voice.epsilon), "once", defaults.VARIANTS)
+            wanted = (parse("cmp:prior=0.5", epsilon=voice.epsilon), "once", defaults.VARIANTS)
             (own,) = (
                 each
                 for each in found["settings"]
                 if each["spec"] and (parse(each["spec"]), each["release"], each["n"]) == wanted
             )
+            assert TEXTS_OF_A_SEARCH.items() <= own["texts"].items()
             for figure in ("lazy", "words", measured.MAIN):
                 assert own[figure]["queries"] > 0
                 assert figure == measured.MAIN or (own[figure]["by"] and own[figure]["knows"])
@@ -653,8 +668,8 @@ def test_a_setting_sits_only_where_texts_were_treated_alike(client, tmp_path, mo
     monkeypatch.setattr(measured, "packaged", tuple)
     found = summary(client)
     (own,) = found["settings"]
-    nouns = {"order": "shuffled", "protect": "noun"}
-    found["settings"] = [{**own, "texts": nouns}, {**own, "texts": {"order": "shuffled"}}]
+    nouns = {**TEXTS_OF_A_SEARCH, "protect": "noun"}
+    found["settings"] = [{**own, "texts": nouns}, own]
     keep(tmp_path, found)
     points = client.get("/v1/plane").json()["points"]
     assert points[0]["id"] != points[1]["id"]
@@ -665,8 +680,13 @@ def test_a_setting_sits_only_where_texts_were_treated_alike(client, tmp_path, mo
 @pytest.mark.parametrize(
     ("texts", "shown"),
     [
-        ({"space": None, "protect": None, "output_vocabulary": "all", "unknown": "uniform"}, True),
-        ({"space": "default", "protect": "all"}, True),
+        ({"space": None, "unknown": "encode", "phrases": False}, True),
+        ({"space": "default", "pad_to": 0}, True),
+        ({"protect": None}, False),
+        ({"protect": "all"}, False),
+        ({"unprotected": "keep"}, False),
+        ({"output_vocabulary": "all"}, False),
+        ({"unknown": "uniform"}, False),
         ({"protect": "noun"}, False),
         ({"space": "other"}, False),
         ({"output_vocabulary": "clean"}, False),
@@ -680,10 +700,27 @@ def test_figures_of_texts_that_were_treated_otherwise_are_not_shown(
 ):
     monkeypatch.setattr(measured, "packaged", tuple)
     found = summary(client)
-    found["settings"][0]["texts"] = {"order": "shuffled", **texts}
+    found["settings"][0]["texts"] = {**TEXTS_OF_A_SEARCH, **texts}
     keep(tmp_path, found)
     told = client.post("/v1/setting", json={"voice": "murmur"}).json()
     assert (told["utility"] is not None) == shown
+
+
+def test_figures_of_a_folder_are_those_of_the_words_of_its_documents(client, tmp_path):
+    folder = tmp_path / "articles"
+    folder.mkdir()
+    document = {"doc_id": "1", "title": "Queries", "text": " ".join(demo_log()[:30])}
+    (folder / "corpus.jsonl").write_text(json.dumps(document))
+    parts = LoadedParts(replace(SETTINGS, collection=str(folder), reranker="none"))
+    protection = parts.protection(ProtectionBody())
+    experiment = choose_output(parts.space(), f"corpus:{folder}")
+    released = protection.obfuscator.mechanism.space.output
+    assert (released.name, [*released.ids]) == (experiment.name, [*experiment.ids])
+    found = summary(client)
+    (own,) = found["settings"]
+    for vocabulary, shown in ((experiment.name, True), ("demo", False), ("all", False)):
+        own["texts"] = {**TEXTS_OF_A_SEARCH, "output_vocabulary": vocabulary}
+        assert (measured.figures_of(parts, found, protection) is own) == shown
 
 
 @pytest.mark.parametrize(

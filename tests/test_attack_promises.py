@@ -131,6 +131,7 @@ def printed(default_space: WordSpace, tmp_path_factory: pytest.TempPathFactory) 
     rows = [result.to_dict() for result in Obfuscator(santext, n=5, rng=5).obfuscate(queries)]
     (folder / "releases.jsonl").write_text("\n".join(map(json.dumps, rows)))
     files = [str(folder / "releases.jsonl"), "--log", str(folder / "log.txt")]
+    files += ["--space", default_space.name]
     runner = CliRunner(env={"COLUMNS": "300", "NO_COLOR": "1"})
     return runner.invoke(app, ["attack", *files, "--encoder", "light"]).stdout
 
