@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rich.console import Console
 from rich.table import Table
 
@@ -13,11 +11,13 @@ from sottovoce.cli.search import show
 from sottovoce.collections import demo_log, load_collection
 from sottovoce.engines import BM25
 from sottovoce.evaluation import Quality, with_privacy, with_unrelated_queries, without_privacy
-from sottovoce.search import load_reranker
+from sottovoce.output_vocabularies import of_search
+from sottovoce.search import fitted_to, laid_out_for, load_reranker
+from sottovoce.text import TextPipeline
 
 QUERY = "treatment for skin cancer"
 N, DEPTH = defaults.VARIANTS, defaults.DEMO_DEPTH
-SETTINGS = ((15.0, "once"), (12.5, "once"), (10.0, "once"), (5.0, "once"), (10.0, "independent"))
+EPSILONS = (15.0, 10.0, defaults.SEARCH_EPSILON, 5.0)
 
 
 def main() -> None:
@@ -25,10 +25,18 @@ def main() -> None:
     console = Console(highlight=False)
     collection = load_collection("demo")
     engine, reranker = BM25(collection.documents), load_reranker("light")
-    cmp = sottovoce.mechanism("cmp", space=sottovoce.load_space("default"), epsilon=10.0)
-    search = sottovoce.PrivateSearch(
-        sottovoce.Obfuscator(cmp, n=N, release="once"), engine, reranker, depth=DEPTH
-    )
+    space = sottovoce.load_space("default")
+    fitted = space.with_output(of_search(space, collection.documents, collection.name))
+
+    def search_at(epsilon: float) -> sottovoce.PrivateSearch:
+        """A search as the command line and the page do it."""
+        cmp = sottovoce.mechanism("cmp", space=space, epsilon=epsilon)
+        cmp = fitted_to(engine, cmp, lambda: fitted)
+        pipeline = laid_out_for(engine, TextPipeline(), cmp, drop_function_words=True)
+        obfuscator = sottovoce.Obfuscator(cmp, n=N, release="once", pipeline=pipeline)
+        return sottovoce.PrivateSearch(obfuscator, engine, reranker, depth=DEPTH)
+
+    search = search_at(defaults.SEARCH_EPSILON)
     show(search.search(QUERY), search, console)
 
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
@@ -36,15 +44,15 @@ def main() -> None:
         table.add_column(column, justify="left" if column == "what is sent" else "right")
     plain = without_privacy(collection, engine, reranker, depth=DEPTH)
     table.add_row("the query itself", *figures(plain), "100%")
-    for epsilon, release in SETTINGS:
+    for epsilon in EPSILONS:
         aloud: list[float] = []
-        obfuscator = sottovoce.Obfuscator(replace(cmp, epsilon=epsilon), n=N, release=release)
         private = with_privacy(
             collection,
-            sottovoce.PrivateSearch(obfuscator, engine, reranker, depth=DEPTH),
+            search_at(epsilon),
             lambda result, aloud=aloud: aloud.append(result.said_aloud / result.words),
         )
-        label = f"cmp, epsilon {epsilon:g}, {release}"
+        usual = " (default)" if epsilon == defaults.SEARCH_EPSILON else ""
+        label = f"cmp, epsilon {epsilon:g}, once{usual}"
         table.add_row(label, *figures(private), f"{sum(aloud) / len(aloud):.0%}")
     unrelated = with_unrelated_queries(collection, engine, reranker, demo_log(), N, DEPTH)
     table.add_row("unrelated queries", *figures(unrelated), "")

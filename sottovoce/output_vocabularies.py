@@ -17,6 +17,8 @@ from sottovoce.spaces import vocabularies
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
 from sottovoce.text.words import FUNCTION_WORDS, content_words
 
+LEAST_WORDS = 1000
+"""A search releases the words of its documents only if there are so many."""
 CORPUS = "corpus:"
 """How the choice of the words of a file or folder of documents begins."""
 
@@ -38,7 +40,10 @@ def of_documents(space: WordSpace, texts: Iterable[str], name: str) -> OutputVoc
 
     Function words are left out: they find nothing.
     """
-    counts = vocabularies.of_texts(space, texts, content_words)
+    return _counted(name, vocabularies.of_texts(space, texts, content_words))
+
+
+def _counted(name: str, counts: dict[int, int]) -> OutputVocabulary:
     ids = np.array(sorted(counts), dtype=np.int64)
     popularity = np.array([counts[word] for word in ids.tolist()], dtype=np.float64)
     return OutputVocabulary(name, ids, popularity if len(ids) else None)
@@ -47,11 +52,15 @@ def of_documents(space: WordSpace, texts: Iterable[str], name: str) -> OutputVoc
 def of_search(space: WordSpace, documents: Sequence[Document], collection: str) -> OutputVocabulary:
     """What a search releases: words of the documents on this machine, else all content words.
 
-    It is named as :func:`choose_output` names the words of the same collection.
+    It is named as :func:`choose_output` names the words of the same collection. A collection of few
+    words would leave too little to hide among.
     """
     if documents:
         texts = (f"{document.title}\n{document.text}" for document in documents)
-        return of_documents(space, texts, collection if collection == DEMO else CORPUS + collection)
+        name = collection if collection == DEMO else CORPUS + collection
+        counts = vocabularies.of_texts(space, texts, content_words)
+        if len(counts) >= LEAST_WORDS:
+            return _counted(name, counts)
     everything = space.words(np.arange(space.size))
     ids = np.flatnonzero([word.lower() not in FUNCTION_WORDS for word in everything])
     return OutputVocabulary("content", ids)

@@ -163,7 +163,10 @@ class LoadedParts:
     def protection(self, body: ProtectionBody) -> Protection:
         """What a voice, or the details, stand for; as ``sottovoce search`` has it."""
         if body.has_details:
-            built = self.mechanism(body.mechanism or defaults.MECHANISM, given_parameters(body))
+            spec, parameters = body.mechanism or defaults.MECHANISM, given_parameters(body)
+            if spec == defaults.MECHANISM:
+                parameters = {"epsilon": defaults.SEARCH_EPSILON, **parameters}
+            built = self.mechanism(spec, parameters)
         else:
             voice = next(voice for voice in VOICES if voice.id == (body.voice or DEFAULT_VOICE))
             built = self.mechanism(defaults.MECHANISM, {"epsilon": voice.epsilon})
