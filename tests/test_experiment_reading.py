@@ -192,6 +192,10 @@ WRONG = {
         ('space = "nowhere"', "mechanism 1, space: no word space 'nowhere'"),
         ('output_vocabulary = "cleen"', "mechanism 1, output_vocabulary: unknown output voc"),
         ('output_vocabulary = "file:no.txt"', "mechanism 1, output_vocabulary: there is no file"),
+        (
+            'output_vocabulary = "corpus:no"',
+            "mechanism 1, output_vocabulary: there is no 'corpus:no'",
+        ),
     ],
     'pool = "pool.txt"': [
         ("", "mechanism 3, pool: it releases strings of a public pool"),

@@ -213,7 +213,10 @@ class SystemReader:
         self, block: _Block, table: Published
     ) -> tuple[tuple[str, ...], tuple[float | None, ...]]:
         """Files with their epsilons, the smallest first: a list, or ``{epsilon}`` in a pattern."""
-        names, epsilons = table.files, table.epsilons
+        names = table.files
+        epsilons = tuple(epsilon for epsilon in table.epsilons if epsilon is not None)
+        if len(epsilons) < len(table.epsilons):
+            block.problem("epsilons", "each must be a number")
         if len(names) == 1 and EPSILON in names[0]:
             if not block.says("epsilons"):
                 block.problem("epsilons", f"list them, each for a file: files has {EPSILON} in it")

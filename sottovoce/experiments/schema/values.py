@@ -25,6 +25,7 @@ from pydantic import (
 from sottovoce.collections import DEMO, FROM_PACKAGE, load_judged_queries
 from sottovoce.errors import SottovoceError, UsageError, did_you_mean
 from sottovoce.experiments.naming import without_path
+from sottovoce.output_vocabularies import CORPUS
 
 DATA = "{data}"
 DATA_VARIABLE = "SOTTOVOCE_DATA"
@@ -123,6 +124,11 @@ class Folder:
             return value
         if value.startswith(FROM_FILE) and value != FROM_FILE:
             return FROM_FILE + self.file(value.removeprefix(FROM_FILE))
+        if value.startswith(CORPUS) and value != CORPUS:
+            path = self.absolute(value.removeprefix(CORPUS))
+            if not os.path.exists(path):
+                raise UsageError(f"there is no '{value}': check the path")
+            return CORPUS + path
         path = self.absolute(value)
         if os.path.exists(path):
             return path
