@@ -90,7 +90,7 @@ def settings(
 ) -> Iterator[tuple[str, Mechanism, Release, TextPipeline | None]]:
     """What is attacked: label, mechanism, release, and how texts are laid out."""
     if only == "layouts":
-        made = mechanism("cmp:epsilon=10", space=load_space("default"))
+        made = mechanism("cmp:epsilon=10", space=load_space("glove-840b-34k"))
         for name, pipeline in LAYOUTS.items():
             yield f"{made.spec}, once, {name}", made, "once", pipeline
         return
@@ -101,7 +101,7 @@ def settings(
             if group == "pools":
                 yield f"{spec}, {release}", mechanism(spec, pool=load_pool(pool)), release, None
             else:
-                made = mechanism(spec, space=load_space("default"))
+                made = mechanism(spec, space=load_space("glove-840b-34k"))
                 yield f"{spec}, {release}", made, release, TextPipeline()
 
 

@@ -22,7 +22,7 @@ SPECS = [f"santext:epsilon={epsilon}" for epsilon in (1, 2, 3, 5, 10)]
 
 def main() -> None:
     """Audit, time and print."""
-    space = load_space("default")
+    space = load_space("glove-840b-34k")
     print(f"{space.size:,} words, {threads()} threads")
     for spec in sys.argv[1:] or SPECS:
         chosen = mechanism(spec, space=space)

@@ -69,7 +69,7 @@ class Bench:
             others = np.setdiff1d(np.arange(len(everything)), rows)
             public = [everything.texts[row] for row in others] or public
         self.pool = Pool(public, options.encoder, name="others")
-        self.space = load_space("default")
+        self.space = load_space("glove-840b-34k")
         self.options = options
         self.experiment = experiment(
             self.data, options.models, encoder=options.encoder, space=self.space

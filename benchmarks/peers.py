@@ -27,7 +27,7 @@ from turns import SAMPLING, Task
 
 from sottovoce.paths import cache_folder
 
-SPACES = ("default", "large")
+SPACES = ("glove-840b-34k", "large")
 MECHANISMS = ("cmp", "mahalanobis", "vickrey-cmp", "vickrey-mahalanobis")
 MORE_MECHANISMS = SAMPLING
 """Peers draw from a long text for minutes: these are measured where --only names them."""

@@ -88,7 +88,7 @@ def main(arguments: list[str] | None = None) -> int:
     print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
     plain = without_privacy(collection, engine, reranker, options.depth)
     row("the query itself", [plain], None)
-    space = load_space("default")
+    space = load_space("glove-840b-34k")
     for name, release, epsilon in SETTINGS:
         attacker = Attacker(space)
         found = []

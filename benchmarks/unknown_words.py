@@ -37,7 +37,7 @@ def told_apart(one: Float64Array, other: Float64Array) -> float:
 
 def main() -> None:
     """Print the table of docs/texts.md."""
-    space, rng = load_space("default"), np.random.default_rng(0)
+    space, rng = load_space("glove-840b-34k"), np.random.default_rng(0)
     log = (files("sottovoce") / "demo" / "log.txt").read_text("utf-8").splitlines()
     ids = np.concatenate([TextPipeline().prepare(query, space).ids for query in log])
     known = space.words(rng.choice(ids, PLACES, replace=False))
