@@ -16,6 +16,7 @@ from sottovoce.privacy import QueryLog, Released, attack
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import TextPipeline
 
+SPACE = "glove-840b-34k"
 QUERIES = [
     "skin cancer",
     "divorce lawyer cost",
@@ -49,6 +50,8 @@ def log(tmp_path: Path) -> Path:
 
 
 def run(*arguments: object) -> Result:
+    if "--space" not in arguments:
+        arguments = (*arguments, "--space", SPACE)
     runner = CliRunner(env={"COLUMNS": "240", "NO_COLOR": "1"})
     return runner.invoke(app, [str(argument) for argument in arguments], catch_exceptions=True)
 

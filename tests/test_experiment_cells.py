@@ -61,6 +61,8 @@ DEMO = Path(load_collection.__code__.co_filename).parent / "demo"
 UTILITY = Utility(measures=("nDCG@10", "P@10"), thresholds=(1, 2))
 SEARCHING = Searching(depth=10, kept=15)
 PRIVACY = Privacy(similarity_encoder="light", log="demo")
+SPACE = "glove-840b-34k"
+GLOVE = Texts.of(space=SPACE)
 
 
 def source(spec: str = "cmp", epsilon: float | None = 12.0, **other) -> Source:
@@ -73,7 +75,7 @@ def source(spec: str = "cmp", epsilon: float | None = 12.0, **other) -> Source:
         "seed": 7,
         "spec": spec,
         "file": None,
-        "texts": Texts(),
+        "texts": GLOVE,
     }
     return Source(**said | other)
 
@@ -141,9 +143,9 @@ def test_variants_are_those_of_the_obfuscator(runner):
 
 def test_settings_of_texts_reach_the_variants(runner):
     queries = load_collection("demo").queries
-    texts = Texts.of(output_vocabulary="clean", unknown="drop", protect="content")
+    texts = Texts.of(space=SPACE, output_vocabulary="clean", unknown="drop", protect="content")
     product = runner.run(Draw(source(release="once", texts=texts)))
-    space = runner._cache.space(Texts.of(output_vocabulary="clean"))
+    space = runner._cache.space(Texts.of(space=SPACE, output_vocabulary="clean"))
     assert len(space.output) < space.size
     from sottovoce.text import TextPipeline
 
@@ -459,7 +461,7 @@ def test_queries_without_a_variant_are_no_zero(runner, tmp_path):
 def test_deniability_is_that_of_the_measure(runner, default_space):
     asked = Deniability(words=12, draws=50)
     for spec, epsilon in (("cmp", 10.0), ("santext", 2.0)):
-        product = runner.run(Deny("ours", spec, epsilon, 3, Texts(), asked))
+        product = runner.run(Deny("ours", spec, epsilon, 3, GLOVE, asked))
         ids = sample_words(default_space, 12)
         chosen = mechanism(spec, space=default_space, epsilon=epsilon)
         expected = deniability(chosen, ids, draws=50, rng=3)
@@ -475,7 +477,7 @@ def test_deniability_is_that_of_the_measure(runner, default_space):
 
 
 def test_neighbours_and_relatives_of_words(runner, default_space, wordnet):
-    product = runner.run(Neighbours(Texts(), 10, ("cancer", "notaword99")))
+    product = runner.run(Neighbours(GLOVE, 10, ("cancer", "notaword99")))
     ids = sample_words(default_space, 10)
     expected = neighbour_distances(default_space, ids)
     found = values(product, mechanism="")
@@ -501,7 +503,7 @@ def test_neighbours_and_relatives_of_words(runner, default_space, wordnet):
 
 def test_without_wordnet_plotted_words_have_neighbours_alone(runner, monkeypatch):
     monkeypatch.setattr(words, "installed_wordnet", lambda: None)
-    product = runner.run(Neighbours(Texts(), 5, ("cancer",)))
+    product = runner.run(Neighbours(GLOVE, 5, ("cancer",)))
     kinds = set(product.table["mechanism"].to_pylist())
     assert kinds == {"", "neighbour of cancer"}
     assert product.facts["plotted words"] == words.NO_WORDNET
@@ -531,8 +533,8 @@ def test_lessons_are_those_of_the_downstream_tasks(runner, default_space, tmp_pa
     pytest.importorskip("sklearn")
     task = task_files(tmp_path)[which]
     wanted = Downstream((task,), ("tfidf",), limit=100)
-    clean = runner.run(Learn(task, "", None, None, 1, Texts(), wanted))
-    hidden = runner.run(Learn(task, "ours", "cmp", 10.0, 1, Texts(), wanted))
+    clean = runner.run(Learn(task, "", None, None, 1, GLOVE, wanted))
+    hidden = runner.run(Learn(task, "ours", "cmp", 10.0, 1, GLOVE, wanted))
     chosen = mechanism("cmp", space=default_space, epsilon=10)
     expected = evaluate(read_task(task).sample(100), [chosen], seeds=[1])
     found = {}
@@ -576,7 +578,7 @@ def test_keys_do_not_depend_on_where_files_lie(default_space, tmp_path):
             Baseline(few, "dense:light", "none", SEARCHING, UTILITY),
             Leak(of, privacy),
             Draw(source("comet-cmp", 5.0, collection=few, texts=pool)),
-            Learn(task, "", None, None, 1, Texts(), Downstream((task,))),
+            Learn(task, "", None, None, 1, GLOVE, Downstream((task,))),
         ]
         runner = CellRunner(folder)
         keys.append([runner.key(job) for job in jobs])
@@ -608,7 +610,7 @@ def test_keys_change_with_files_and_settings(default_space, tmp_path):
     rows = [(query, text, "x", "1") for query, text in load_collection("demo").queries.items()]
     file = published(tmp_path, rows)
     leak = Leak(source(), replace(PRIVACY, log=str(log)))
-    learn = Learn(task, "", None, None, 1, Texts(), Downstream((task,)))
+    learn = Learn(task, "", None, None, 1, GLOVE, Downstream((task,)))
     theirs = Draw(source(spec=None, file=file))
     before = [CellRunner(tmp_path).key(job) for job in (leak, learn, theirs)]
     log.write_text("one query\nanother\n")
@@ -634,8 +636,8 @@ def test_keys_change_with_files_and_settings(default_space, tmp_path):
                 {"release": "once"},
                 {"mechanism": "another name"},
                 {"spec": "vickrey-cmp:t=0.5"},
-                {"texts": Texts.of(unknown="drop")},
-                {"texts": Texts.of(output_vocabulary="clean")},
+                {"texts": Texts.of(space=SPACE, unknown="drop")},
+                {"texts": Texts.of(space=SPACE, output_vocabulary="clean")},
             )
         ),
     ]
@@ -651,7 +653,7 @@ def test_keys_change_with_files_and_settings(default_space, tmp_path):
 
 def test_tasks_are_obfuscated_as_the_file_says(default_space, tmp_path):
     task, _ = task_files(tmp_path)
-    job = Learn(task, "ours", "cmp", 10.0, 1, Texts(), Downstream((task,)))
+    job = Learn(task, "ours", "cmp", 10.0, 1, GLOVE, Downstream((task,)))
     runner, seen = CellRunner(tmp_path), []
 
     def pipeline_of(*_, pipeline):
@@ -660,5 +662,5 @@ def test_tasks_are_obfuscated_as_the_file_says(default_space, tmp_path):
 
     runner._lessons._lesson = lambda *_: SimpleNamespace(obfuscated=pipeline_of)
     runner.run(job)
-    runner.run(replace(job, texts=Texts.of(unknown="drop", protect="noun")))
+    runner.run(replace(job, texts=Texts.of(space=SPACE, unknown="drop", protect="noun")))
     assert [(each.unknown, each.protect) for each in seen] == [("uniform", "all"), ("drop", "noun")]
