@@ -152,8 +152,8 @@ def against_int8(passages: list[str], turns: int) -> None:
     off = np.abs(rounded - exact)
     same = np.mean(rounded.argmax(axis=1) == exact.argmax(axis=1))
     print(
-        f"{len(log)} queries, {len(passages)} passages: similarities are off by {off.mean():.3f} on "
-        f"average, {off.max():.3f} at most; {same:.0%} of queries have the same first passage"
+        f"{len(log)} queries, {len(passages)} passages: similarities are off by {off.mean():.3f} "
+        f"on average, {off.max():.3f} at most; {same:.0%} of queries have the same first passage"
     )
 
 

@@ -227,9 +227,9 @@ def test_whole_numbers_keep_similarities_and_orders_within_the_stated_bound():
         for encoder in (load_encoder("strong"), load_encoder("strong-int8"))
     )
     products, rounded = strong[0] @ strong[1].T, quick[0] @ quick[1].T
-    assert 0 < np.abs(products - rounded).max() < 0.05
+    assert 0 < np.abs(products - rounded).max() < 0.06
     first = products.argmax(axis=1)
-    assert (products.max(axis=1) - products[range(50), rounded.argmax(axis=1)]).max() < 0.05
+    assert (products.max(axis=1) - products[range(50), rounded.argmax(axis=1)]).max() < 0.06
     assert (first == rounded.argmax(axis=1)).mean() > 0.85
 
 

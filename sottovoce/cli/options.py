@@ -151,7 +151,10 @@ class EngineOptions:
         ),
     ] = defaults.ENGINE
     rerank: Annotated[
-        str, typer.Option(help="auto, light, strong, bm25, none: what orders the answers here.")
+        str,
+        typer.Option(
+            help="auto, light, strong, strong-int8, bm25, none: what orders the answers here."
+        ),
     ] = defaults.RERANKER
     depth: Annotated[
         int | None,
