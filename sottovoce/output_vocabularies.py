@@ -9,13 +9,14 @@ released.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
 from sottovoce.collections import DEMO, FROM_PACKAGE, Document, load_collection, read_corpus
 from sottovoce.spaces import vocabularies
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
-from sottovoce.text.words import FUNCTION_WORDS, content_words
+from sottovoce.text.words import ENGLISH, LANGUAGES, content_words
 
 LEAST_WORDS = 1000
 """A search releases the words of its documents only if there are so many."""
@@ -49,20 +50,24 @@ def _counted(name: str, counts: dict[int, int]) -> OutputVocabulary:
     return OutputVocabulary(name, ids, popularity if len(ids) else None)
 
 
-def of_search(space: WordSpace, documents: Sequence[Document], collection: str) -> OutputVocabulary:
+def of_search(
+    space: WordSpace, documents: Sequence[Document], collection: str, language: str = ENGLISH
+) -> OutputVocabulary:
     """What a search releases: words of the documents on this machine, else all content words.
 
-    It is named as :func:`choose_output` names the words of the same collection. A collection of few
-    words would leave too little to hide among.
+    ``language`` is the engine's. It is named as :func:`choose_output` names the
+    words of the same collection. A collection of few words would leave too little to hide among.
     """
     if documents:
         texts = (f"{document.title}\n{document.text}" for document in documents)
         name = collection if collection == DEMO else CORPUS + collection
-        counts = vocabularies.of_texts(space, texts, content_words)
+        cut = partial(content_words, language=language)
+        counts = vocabularies.of_texts(space, texts, cut)
         if len(counts) >= LEAST_WORDS:
             return _counted(name, counts)
     everything = space.words(np.arange(space.size))
-    ids = np.flatnonzero([word.lower() not in FUNCTION_WORDS for word in everything])
+    function_words = LANGUAGES[language].function_words
+    ids = np.flatnonzero([word.casefold() not in function_words for word in everything])
     return OutputVocabulary("content", ids)
 
 

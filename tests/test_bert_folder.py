@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import pickle
-import shutil
 import sys
 
 import numpy as np
 import pytest
 from plain_bert import LAYERS, PIECES, PLACES, WIDTH, random_weights, states_of, write_folder
+from strong_folder import copy_strong
 
 from sottovoce.encoders import load_encoder
 from sottovoce.encoders.bert_folder import BertFolder, NotReadAsBert, read_model
-from sottovoce.encoders.strong import StrongEncoder, _folder
 from sottovoce.errors import SottovoceError
 
 pytest.importorskip("onnxruntime")
@@ -250,29 +249,7 @@ def test_weights_of_too_few_layers_are_refused(tmp_path):
 
 @pytest.fixture
 def copy_of_strong(tmp_path):
-    """The strong encoder's files as the folder of a model that a user got somewhere."""
-    if not StrongEncoder.installed():
-        pytest.skip("the strong encoder is not here: sottovoce spaces add strong")
-    folder = tmp_path / "model"
-    shutil.copytree(_folder(), folder)
-    config = {
-        "model_type": "bert",
-        "num_hidden_layers": 6,
-        "num_attention_heads": 12,
-        "layer_norm_eps": 1e-12,
-        "hidden_act": "gelu",
-        "hidden_size": 384,
-        "intermediate_size": 1536,
-        "max_position_embeddings": 512,
-        "type_vocab_size": 2,
-        "vocab_size": 30522,
-    }
-    (folder / "config.json").write_text(json.dumps(config))
-    (folder / "modules.json").write_text(json.dumps(modules("Transformer", "Pooling", "Normalize")))
-    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 256}')
-    (folder / "1_Pooling").mkdir(exist_ok=True)
-    pool(folder, {"word_embedding_dimension": 384, **MEAN})
-    return folder
+    return copy_strong(tmp_path / "model")
 
 
 SENTENCES = ["skin cancer", "Hautkrebs ist heilbar", "", "日本語 テスト", "🍕", "word " * 300]

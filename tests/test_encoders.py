@@ -14,9 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sottovoce.collections import demo_log, load_collection
 from sottovoce.encoders import encode_words, load_encoder
 from sottovoce.encoders.base import one_by_one
 from sottovoce.encoders.strong import StrongEncoder, _folder
+from sottovoce.engines.base import whole_text
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.resources.catalogue import STRONG
 from sottovoce.threads import set_threads
@@ -33,7 +35,8 @@ needs_strong = pytest.mark.skipif(
     not StrongEncoder.installed(),
     reason="the strong encoder is not here: sottovoce spaces add strong",
 )
-ALL = ["light", pytest.param("strong", marks=needs_strong)]
+STRONG_KINDS = [pytest.param(name, marks=needs_strong) for name in ("strong", "strong-int8")]
+ALL = ["light", *STRONG_KINDS]
 
 
 @pytest.fixture(params=ALL)
@@ -213,6 +216,21 @@ def test_strong_is_the_published_model():
     rows = load_encoder("strong").encode(SENTENCES)
     assert np.abs(rows[:, :4] - first).max() < 1e-5
     assert rows[0] @ rows[1:].T == pytest.approx(products, abs=1e-5)
+
+
+@needs_strong
+def test_whole_numbers_keep_similarities_and_orders_within_the_stated_bound():
+    texts = [whole_text(document) for document in load_collection("demo").documents[:60]]
+    queries = demo_log()[:50]
+    strong, quick = (
+        (encoder.encode(queries), encoder.encode(texts))
+        for encoder in (load_encoder("strong"), load_encoder("strong-int8"))
+    )
+    products, rounded = strong[0] @ strong[1].T, quick[0] @ quick[1].T
+    assert 0 < np.abs(products - rounded).max() < 0.06
+    first = products.argmax(axis=1)
+    assert (products.max(axis=1) - products[range(50), rounded.argmax(axis=1)]).max() < 0.06
+    assert (first == rounded.argmax(axis=1)).mean() > 0.85
 
 
 @needs_strong

@@ -76,6 +76,10 @@ def test_a_spelling_variant_is_found_as_one_word(surface, word):
         ("dog's", ("dog's", "dog"), "dog's"),
         ("c++", ("c", "c++"), "c++"),
         ("e-mail", ("email", "e", "mail"), "email"),
+        ("Maße", ("masse", "maße"), "maße"),
+        ("Maße", ("masse", "Maße"), "Maße"),
+        ("Maße", ("masse",), "masse"),
+        ("MASSE", ("masse", "maße"), "masse"),
     ],
 )
 def test_the_most_faithful_spelling_wins(surface, words, expected):

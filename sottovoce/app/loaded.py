@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from sottovoce import defaults
 from sottovoce.app.schemas import DEFAULT_VOICE, VOICES, ProtectionBody, given_parameters
 from sottovoce.app.settings import Settings
-from sottovoce.engines.base import uses_order
+from sottovoce.engines.base import language_of, uses_order
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Ledger, Promise
@@ -255,7 +255,8 @@ class LoadedParts:
 
         documents = [] if self.engine().remote else self.collection().documents
         space = self.space()
-        return space.with_output(of_search(space, documents, self.settings.collection))
+        language = language_of(self.engine())
+        return space.with_output(of_search(space, documents, self.settings.collection, language))
 
     def _load_log(self) -> QueryLog:
         from sottovoce.privacy import QueryLog, read_log

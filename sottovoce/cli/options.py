@@ -146,11 +146,15 @@ class EngineOptions:
     engine: Annotated[
         str,
         typer.Option(
-            help="bm25, tfidf, dense, http:FILE.toml, opensearch:URL/INDEX, postgres:DSN#TABLE."
+            help="bm25, tfidf (German: bm25:de, tfidf:de), dense, http:FILE.toml, "
+            "opensearch:URL/INDEX, postgres:DSN#TABLE."
         ),
     ] = defaults.ENGINE
     rerank: Annotated[
-        str, typer.Option(help="auto, light, strong, bm25, none: what orders the answers here.")
+        str,
+        typer.Option(
+            help="auto, light, strong, strong-int8, bm25, none: what orders the answers here."
+        ),
     ] = defaults.RERANKER
     depth: Annotated[
         int | None,
@@ -204,8 +208,8 @@ class TextOptions:
         str | None,
         typer.Option(
             metavar="WHICH",
-            help="Words to protect: all, content, or parts of speech as noun,adjective. "
-            "As in the mechanism's paper if not given.",
+            help="Words to protect: all, content (in German content:de), or parts of "
+            "speech as noun,adjective. As in the mechanism's paper if not given.",
         ),
     ] = None
     unprotected: Annotated[

@@ -205,7 +205,7 @@ def _prepare(
 ) -> PrivateSearch:
     """Everything else that a search needs, loaded; the engine decides how words are laid out."""
     from sottovoce.engines import choose_engine
-    from sottovoce.engines.base import LocalEngine
+    from sottovoce.engines.base import LocalEngine, language_of
     from sottovoce.ledger import Ledger
     from sottovoce.search import PrivateSearch, fitted_to, laid_out_for, load_reranker
     from sottovoce.search.reranking import EncoderReranker
@@ -226,7 +226,10 @@ def _prepare(
     )
     mechanism = obfuscator.mechanism
     if how.fit:
-        mechanism = fitted_to(engine, mechanism, lambda: _fitted_space(mechanism, how, documents))
+        language = language_of(engine)
+        mechanism = fitted_to(
+            engine, mechanism, lambda: _fitted_space(mechanism, how, documents, language)
+        )
     return PrivateSearch(
         replace(obfuscator, mechanism=mechanism, pipeline=pipeline),
         engine=engine,
@@ -239,13 +242,14 @@ def _prepare(
 
 
 def _fitted_space(
-    mechanism: Mechanism, how: SearchOptions, documents: Sequence[Document]
+    mechanism: Mechanism, how: SearchOptions, documents: Sequence[Document], language: str
 ) -> WordSpace:
     from sottovoce.mechanisms.base import WordMechanism
     from sottovoce.output_vocabularies import of_search
 
     assert isinstance(mechanism, WordMechanism)  # noqa: S101 - only these are fitted
-    return mechanism.space.with_output(of_search(mechanism.space, documents, how.collection))
+    output = of_search(mechanism.space, documents, how.collection, language)
+    return mechanism.space.with_output(output)
 
 
 def _shown_while_sending(progress: Progress | None) -> Callable[[Step], None]:

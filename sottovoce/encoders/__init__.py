@@ -11,7 +11,7 @@ __all__ = ["Encoder", "corpus_vectors", "encode_words", "encoder_name", "load_en
 
 
 def load_encoder(name: str = "auto") -> Encoder:
-    """Load ``light``, ``strong``, or a model of your own by its folder or name.
+    """Load ``light``, ``strong``, ``strong-int8``, or a model of your own by its folder or name.
 
     ``auto`` is the strong one where it is installed, else the light one; the encoder's name
     says which. Each is loaded once a process, and never from a network.
@@ -25,6 +25,10 @@ def load_encoder(name: str = "auto") -> Encoder:
         from sottovoce.encoders.strong import StrongEncoder
 
         return shared_encoder(StrongEncoder)
+    if name == "strong-int8":
+        from sottovoce.encoders.strong import StrongInt8Encoder
+
+        return shared_encoder(StrongInt8Encoder)
     return _own_model(name)
 
 

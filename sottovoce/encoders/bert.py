@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ class BertModel:
         Texts are put in lower case before the tokenizer has a say.
     settings_files
         The files that all this was read from.
+    int8
+        Dense maps are computed with 8-bit whole numbers.
     """
 
     weights: Path
@@ -53,6 +56,7 @@ class BertModel:
     first_place: int = 0
     lower_case: bool = False
     settings_files: tuple[Path, ...] = ()
+    int8: bool = False
 
 
 class BertEncoder:
@@ -74,7 +78,9 @@ class BertEncoder:
             # Texts are single sentences to the model: all tokens are of the first kind.
             kind = weights["embeddings.token_type_embeddings.weight"][0]
             places = weights["embeddings.position_embeddings.weight"] + kind
-            self._session = bert_session(weights, model.layers, model.heads, model.epsilon)
+            self._session = bert_session(
+                weights, model.layers, model.heads, model.epsilon, int8=model.int8
+            )
         except KeyError:
             raise SottovoceError(
                 f"{model.weights} does not hold the weights of a BERT model of {model.layers} "
@@ -94,7 +100,8 @@ class BertEncoder:
     @cached_property
     def fingerprint(self) -> str:
         model = self._model
-        return files_hash((model.weights, model.tokenizer, *model.settings_files))
+        files = files_hash((model.weights, model.tokenizer, *model.settings_files))
+        return hashlib.sha256(f"{files} int8".encode()).hexdigest() if model.int8 else files
 
     def encode(self, texts: Sequence[str]) -> Float32Array:
         clean = self._read(texts)

@@ -20,7 +20,7 @@ from sottovoce.types import BoolArray, Float32Array
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-NAMES = ("auto", "light", "strong")
+NAMES = ("auto", "light", "strong", "strong-int8")
 OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 
 

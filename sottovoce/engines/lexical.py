@@ -17,7 +17,7 @@ import numpy as np
 from sottovoce.collections import Document
 from sottovoce.engines.base import DocumentEngine, Hit, whole_text
 from sottovoce.errors import UsageError
-from sottovoce.text.words import content_words, stems
+from sottovoce.text.words import ENGLISH, LANGUAGES, content_words, stems
 from sottovoce.types import Float64Array, IntArray
 
 UNITS = float(1 << 24)
@@ -25,20 +25,25 @@ _CELLS_AT_A_TIME = 1 << 20
 
 
 class Lexical(DocumentEngine, ABC):
-    """Ranks documents by the sum of the weights of the query's words, over English stems.
+    """Ranks documents by the sum of the weights of the query's words, over stems of a language.
 
-    Words, postings, exact sums and ties are the same for all lexical engines; the weights are
-    their own.
+    ``language`` is the documents' and the queries'. Words, postings, exact sums and
+    ties are the same for all lexical engines; the weights are their own.
     """
 
     uses_order = False
 
-    def __init__(self, documents: Iterable[Document]) -> None:
+    def __init__(self, documents: Iterable[Document], language: str = ENGLISH) -> None:
+        if language not in LANGUAGES:
+            raise UsageError(f"unknown language of documents: use {', '.join(LANGUAGES)}")
         super().__init__(documents)
+        self.language = language
+        if language != ENGLISH:
+            self.name = f"{self.name}:{language}"
         self._terms: dict[str, int] = {}
         terms, lengths = array("q"), array("q")
         for document in self._documents:
-            document_stems = stems(content_words(whole_text(document)))
+            document_stems = stems(content_words(whole_text(document), language), language)
             ids = [self._terms.setdefault(stem, len(self._terms)) for stem in document_stems]
             terms.extend(ids)
             lengths.append(len(document_stems))
@@ -158,9 +163,9 @@ class Lexical(DocumentEngine, ABC):
 
     def _indexed(self, queries: Sequence[str]) -> list[list[int]]:
         """The terms of each query that some document holds, repeated where the query does."""
-        split = [content_words(query) for query in queries]
+        split = [content_words(query, self.language) for query in queries]
         distinct = list(dict.fromkeys(word for words in split for word in words))
-        stemmed = zip(distinct, stems(distinct), strict=True)
+        stemmed = zip(distinct, stems(distinct, self.language), strict=True)
         ids = {word: self._terms[stem] for word, stem in stemmed if stem in self._terms}
         return [[ids[word] for word in words if word in ids] for words in split]
 
@@ -188,7 +193,7 @@ class Lexical(DocumentEngine, ABC):
 
 
 class BM25(Lexical):
-    """Robertson's BM25, as Lucene has it, over English stems without function words.
+    """Robertson's BM25, as Lucene has it, over stems without function words.
 
     idf = ln(1 + (N - df + 0.5) / (df + 0.5)); weight = idf * tf / (tf + k1 * (1 - b + b * length /
     mean length)). A word that occurs twice in a query counts twice.
@@ -196,11 +201,17 @@ class BM25(Lexical):
 
     name = "bm25"
 
-    def __init__(self, documents: Iterable[Document], k1: float = 0.9, b: float = 0.4) -> None:
+    def __init__(
+        self,
+        documents: Iterable[Document],
+        k1: float = 0.9,
+        b: float = 0.4,
+        language: str = ENGLISH,
+    ) -> None:
         if not (k1 >= 0 and 0 <= b <= 1):
             raise UsageError(f"k1 must not be negative and b lie between 0 and 1, got {k1}, {b}")
         self.k1, self.b = k1, b
-        super().__init__(documents)
+        super().__init__(documents, language)
 
     def __repr__(self) -> str:
         return f"BM25({len(self)} documents, k1={self.k1:g}, b={self.b:g})"
@@ -214,7 +225,7 @@ class BM25(Lexical):
 
 
 class TfIdf(Lexical):
-    """Cosine of tf-idf (SMART's lnc.ntc), over English stems without function words.
+    """Cosine of tf-idf (SMART's lnc.ntc), over stems without function words.
 
     A document's word weighs 1 + ln tf, a query's word tf * idf with idf = ln(1 + N / df); both are
     divided by their length, sqrt(sum of squares). Words that no document holds are left out of the

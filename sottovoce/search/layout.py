@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from sottovoce import defaults
-from sottovoce.engines.base import SearchEngine, uses_order
+from sottovoce.engines.base import SearchEngine, language_of, uses_order
 from sottovoce.mechanisms.base import Mechanism
 from sottovoce.mechanisms.noise import NoiseMechanism
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import TextPipeline
+from sottovoce.text.protection import content_of
 
 
 def laid_out_for(
@@ -33,7 +34,8 @@ def laid_out_for(
         return pipeline
     ordered = uses_order(engine)
     if drop_function_words and not ordered and pipeline.protect == "all":
-        pipeline = replace(pipeline, protect="content", unprotected="drop")
+        content = content_of(language_of(engine))
+        pipeline = replace(pipeline, protect=content, unprotected="drop")
     return pipeline.laid_out(shuffle=not ordered if shuffle is None else shuffle, pad_to=pad_to)
 
 

@@ -43,9 +43,9 @@ class TextPipeline:
         vocabulary stands in, and goes through the mechanism), ``drop``, ``error``, or ``keep``
         (released in clear).
     protect
-        ``all`` words; ``content`` words: English function words then stay in clear; or a list of
-        parts of speech, such as ``noun,adjective``, or of Penn Treebank tags: plain words of other
-        kinds then stay in clear.
+        ``all`` words; ``content`` words: English function words then stay in clear, with
+        ``content:de`` German ones; or a list of parts of speech, such as
+        ``noun,adjective``, or of Penn Treebank tags: plain words of other kinds then stay in clear.
     unprotected
         ``keep`` the words that ``protect`` leaves out in clear, or ``drop`` them.
     phrases

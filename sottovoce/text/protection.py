@@ -6,7 +6,7 @@ A word stays in clear only if it was understood. Whatever a tagger cannot judge 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
@@ -16,7 +16,7 @@ from sottovoce.errors import SottovoceError, UsageError, did_you_mean
 from sottovoce.language.tagging import PARTS_OF_SPEECH, TAGS, Tagger
 from sottovoce.text.comparing import comparable
 from sottovoce.text.tokens import blocks, normalize, tokenize
-from sottovoce.text.words import FUNCTION_WORDS
+from sottovoce.text.words import ENGLISH, LANGUAGES
 
 InClear: TypeAlias = Callable[[str], bool]
 """Given the surface of a word, whether it is released as it is."""
@@ -38,12 +38,22 @@ def no_word(surface: str) -> bool:  # noqa: ARG001
     return False
 
 
-def function_word(surface: str) -> bool:
-    """Leave English function words in clear, but not abbreviations that look like one (WHO, US)."""
-    return not _abbreviation(surface) and comparable(surface) in FUNCTION_WORDS
+def function_word(surface: str, language: str = ENGLISH) -> bool:
+    """Leave function words in clear, but not abbreviations that look like one (WHO, US)."""
+    if _abbreviation(surface):
+        return False
+    return comparable(surface) in LANGUAGES[language].function_words
 
 
-PROTECTIONS: Mapping[str, InClear] = MappingProxyType({"all": no_word, "content": function_word})
+def content_of(language: str) -> str:
+    """The strategy that leaves the function words of a language in clear."""
+    return "content" if language == ENGLISH else f"content:{language}"
+
+
+PROTECTIONS: Mapping[str, InClear] = MappingProxyType(
+    {"all": no_word}
+    | {content_of(code): partial(function_word, language=code) for code in LANGUAGES}
+)
 """Strategies that look at a word alone, by the name that ``TextPipeline(protect=...)`` takes."""
 
 
@@ -51,7 +61,7 @@ PROTECTIONS: Mapping[str, InClear] = MappingProxyType({"all": no_word, "content"
 def protected_tags(protect: str) -> frozenset[str]:
     """Read a list of parts of speech, such as ``noun,adjective`` or ``NN,NNS``.
 
-    The strategies that need no tags, ``all`` and ``content``, have none.
+    The strategies that need no tags, ``all`` and those of ``content``, have none.
     """
     if protect in PROTECTIONS:
         return frozenset()

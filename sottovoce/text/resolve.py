@@ -118,10 +118,13 @@ def _joined(word: str) -> str:
 
 
 def _cases(form: str) -> Iterator[str]:
-    for spelling in (form.casefold(), form.lower(), form):
+    for spelling in (form.lower(), form):
         yield spelling if spelling.isascii() else unicodedata.normalize("NFC", spelling)
     yield form.capitalize()
     yield form.title()
+    # Case-folding turns Maße into Masse, another word: only where the list has no ß.
+    if not form.isascii():
+        yield unicodedata.normalize("NFC", form.casefold())
     yield form.upper()
 
 

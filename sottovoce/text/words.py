@@ -1,11 +1,15 @@
-"""Words as a lexical search engine counts them, English function words, and snippets."""
+"""Words as a lexical search engine counts them, by language; function words, and snippets."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
 
 import regex
+
+from sottovoce.text import german
 
 SNIPPET_LENGTH = 200
 
@@ -45,23 +49,42 @@ FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 """English function words: what ``protect="content"`` leaves in clear."""
 
 
+class Language(NamedTuple):
+    """What lexical search knows about a language."""
+
+    stemmer: str
+    function_words: frozenset[str]
+
+
+ENGLISH = "en"
+LANGUAGES: Mapping[str, Language] = MappingProxyType(
+    {
+        ENGLISH: Language("english", FUNCTION_WORDS),
+        "de": Language("german", german.FUNCTION_WORDS),
+    }
+)
+"""By ISO code, as in ``bm25:de`` and ``protect="content:de"``."""
+
+
 def words(text: str) -> list[str]:
     """Runs of letters, marks and digits in lower case, in order; an apostrophe may stand inside."""
     plain = text if text.isascii() else unicodedata.normalize("NFC", text).translate(_STRAIGHT)
     return _WORD.findall(plain.lower())
 
 
-def content_words(text: str) -> list[str]:
-    """The words of a text without English function words."""
-    return [word for word in words(text) if word not in FUNCTION_WORDS]
+def content_words(text: str, language: str = ENGLISH) -> list[str]:
+    """The words of a text without function words, case-folded: Straße and STRASSE are one word."""
+    function_words = LANGUAGES[language].function_words
+    folded = (word if word.isascii() else word.casefold() for word in words(text))
+    return [word for word in folded if word not in function_words]
 
 
-def stems(words: Sequence[str]) -> list[str]:
-    """The English stem of each word (Snowball's Porter 2); possessives lose their ending."""
+def stems(words: Sequence[str], language: str = ENGLISH) -> list[str]:
+    """The stem of each word by Snowball; for English, Porter 2, possessives lose their ending."""
     from Stemmer import Stemmer
 
     # A stemmer is quick to make and must not be shared between threads.
-    stemmed: list[str] = Stemmer("english").stemWords(words)
+    stemmed: list[str] = Stemmer(LANGUAGES[language].stemmer).stemWords(words)
     return stemmed
 
 
