@@ -117,3 +117,12 @@ def test_shape_and_truth_are_those_of_the_pipeline(
         assert [placed.truth[at].id for at in placed.replaced] == prepared.slots.tolist()
         for place, ids in zip(placed.seen(), prepared.slots, strict=True):
             assert ids == -1 or len(np.unique(place)) == 3
+
+
+def test_what_was_released_is_a_word_of_the_list(toy: WordSpace) -> None:
+    """A log may bring a word that differs from a listed one in its case alone."""
+    capital = toy.words([0])[0].capitalize()
+    cased = WordSpace.from_arrays([capital, *toy.words(np.arange(1, toy.size))], toy.vectors)
+    known = cased.with_words([capital.lower()], toy.vectors[:1])
+    texts, _ = line_up([Released("1", "x", (capital, capital))], known)
+    assert texts[0].places[0].seen.tolist() == [0, 0]

@@ -70,12 +70,13 @@ class Reader:
     def _look_up(self, token: str) -> Reading:
         match = _TOKEN.fullmatch(token)
         before, bare, after = match.group("before", "bare", "after") if match else ("", token, "")
-        if self.space is not None:
+        # Only listed words are released: "Hague" is not the "hague" that a log added to the space.
+        for space in () if self.space is None else (self.space.listed, self.space):
             for form in (token.casefold(), token):
-                if (word_id := self.space.id(form)) != UNKNOWN:
+                if (word_id := space.id(form)) != UNKNOWN:
                     return Reading(form.casefold(), word_id)
             for form in (bare.casefold(), bare):
-                if form and (word_id := self.space.id(form)) != UNKNOWN:
+                if form and (word_id := space.id(form)) != UNKNOWN:
                     return Reading(form.casefold(), word_id, before, after)
         return Reading(bare.casefold(), UNKNOWN, before, after)
 
