@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from small_tasks import questions, reviews
 
-from sottovoce import Obfuscator, mechanism
+from sottovoce import Obfuscator, load_space, mechanism
 from sottovoce.collections import load_collection
 from sottovoce.encoders import load_encoder
 from sottovoce.engines import choose_engine
@@ -122,7 +122,7 @@ def cmp(runner) -> Source:
 
 
 def obfuscator(spec: str = "cmp:epsilon=12", **other) -> Obfuscator:
-    return Obfuscator(mechanism(spec), **{"n": 3, "rng": 7} | other)
+    return Obfuscator(mechanism(spec, space=load_space(SPACE)), **{"n": 3, "rng": 7} | other)
 
 
 # Drawing
@@ -352,7 +352,7 @@ def test_a_leak_is_what_the_attacks_find(runner, cmp):
         expected = inferred.risks[name].value
         assert np.mean(list(found[f"{name}[light]"].values())) == pytest.approx(expected)
         assert len(found[f"{name}[light]"]) == 65
-    known = mechanism("cmp:epsilon=12")
+    known = mechanism("cmp:epsilon=12", space=load_space(SPACE))
     log = QueryLog(read_log("demo"))
     report = attack(
         releases,
@@ -400,7 +400,7 @@ def test_a_release_once_is_attacked_as_one(runner, tmp_path):
     product = runner.run(Leak(of, attacks))
     report = attack(
         released(of, runner._store.folder, runner),
-        mechanism=mechanism("cmp:epsilon=20"),
+        mechanism=mechanism("cmp:epsilon=20", space=load_space(SPACE)),
         release="once",
         counts=[5],
         attacks=["uniform", "mode"],
@@ -647,7 +647,7 @@ def test_keys_change_with_files_and_settings(default_space, tmp_path):
         replace(search, source=source(mechanism=name)) for name in ("cmp 1/2", "cmp 2/2", "2")
     ]
     assert len({runner.key(job) for job in slashes}) == 3
-    unused = replace(search, source=source(texts=Texts.of(pool=str(log))))
+    unused = replace(search, source=source(texts=Texts.of(space=SPACE, pool=str(log))))
     assert runner.key(unused) == runner.key(search)
 
 
@@ -663,4 +663,4 @@ def test_tasks_are_obfuscated_as_the_file_says(default_space, tmp_path):
     runner._lessons._lesson = lambda *_: SimpleNamespace(obfuscated=pipeline_of)
     runner.run(job)
     runner.run(replace(job, texts=Texts.of(space=SPACE, unknown="drop", protect="noun")))
-    assert [(each.unknown, each.protect) for each in seen] == [("uniform", "all"), ("drop", "noun")]
+    assert [(each.unknown, each.protect) for each in seen] == [("encode", "all"), ("drop", "noun")]
