@@ -40,7 +40,6 @@ from scipy.special import logsumexp
 from spaces_tables import print_tables
 
 from sottovoce import Obfuscator, PrivateSearch, defaults, load_space, mechanism
-from sottovoce.arrays import row_norms
 from sottovoce.choices import UnknownPolicy
 from sottovoce.collections import Collection, load_collection
 from sottovoce.engines import BM25
@@ -60,8 +59,6 @@ from sottovoce.text import TextPipeline, folded_text
 from sottovoce.types import Float32Array, Float64Array, IntArray
 
 N, DEPTH = defaults.VARIANTS, defaults.DEPTH
-QUERIES = 100
-"""At most so many of a collection, chosen once."""
 LOG_SAMPLE = 20_000
 """Queries of the log beside a collection's own, where the log lacks these."""
 OLD = (5.0, 7.5, 10.0, 12.5, 15.0)
@@ -122,15 +119,15 @@ class VectorReranker:
 class Bench:
     """A collection, its engine and re-ranker, and the log of those who attack its queries."""
 
-    def __init__(self, folder: Path, log: Sequence[str], vectors: Path) -> None:
+    def __init__(self, folder: Path, log: Sequence[str], vectors: Path, most: int) -> None:
         whole = load_collection(folder)
         self.engine = BM25(whole.documents)
         texts = [self.engine.text(document.doc_id) for document in whole.documents]
         self.reranker = VectorReranker(vectors, whole, texts)
         queries = judged(whole)
-        if len(queries) > QUERIES:
+        if len(queries) > most:
             keys, rng = list(queries), np.random.default_rng(0)
-            chosen = sorted(rng.choice(len(keys), QUERIES, replace=False).tolist())
+            chosen = sorted(rng.permutation(len(keys))[:most].tolist())
             queries = {keys[at]: queries[keys[at]] for at in chosen}
         self.collection = replace(whole, queries=queries)
         if not set(map(folded_text, queries.values())) <= set(map(folded_text, log)):
@@ -139,6 +136,7 @@ class Bench:
         self.others = log
         self._logs: dict[str, QueryLog] = {}
         self._released: dict[tuple[str, str], OutputVocabulary] = {}
+        self._unrelated: dict[tuple[int, int], list[str]] = {}
 
     def log(self, setting: str) -> QueryLog:
         """One for each setting: it keeps how it was cut into words."""
@@ -172,15 +170,17 @@ class Bench:
             "unrelated pool": float(np.mean([quality.pool for quality in unrelated])),
         }
 
-    def unrelated(self, query: int, seed: int, size: int) -> list[str]:
-        """As many documents as a pool has, found by unrelated queries."""
-        rng, documents = np.random.default_rng([seed, query]), dict[str, None]()
-        for place in rng.permutation(len(self.others))[: 20 * N].tolist():
-            if len(documents) >= size:
-                break
-            (hits,) = self.engine.search([self.others[place]], DEPTH)
-            documents |= dict.fromkeys(hit.doc_id for hit in hits)
-        return list(documents)[:size]
+    def unrelated(self, query: int, seed: int) -> list[str]:
+        """Documents that unrelated queries find, as many as a pool can have."""
+        if (query, seed) not in self._unrelated:
+            rng, documents = np.random.default_rng([seed, query]), dict[str, None]()
+            for place in rng.permutation(len(self.others))[: 20 * N].tolist():
+                if len(documents) >= N * DEPTH:
+                    break
+                (hits,) = self.engine.search([self.others[place]], DEPTH)
+                documents |= dict.fromkeys(hit.doc_id for hit in hits)
+            self._unrelated[query, seed] = list(documents)
+        return self._unrelated[query, seed]
 
 
 def built(bench: Bench, setting: Setting, epsilon: float) -> tuple[NoiseMechanism, TextPipeline]:
@@ -205,7 +205,7 @@ def cell(bench: Bench, name: str, epsilon: float, seed: int) -> dict[str, Any]:
     for number, result in enumerate(obfuscator.obfuscate(bench.texts)):
         hits = search.answer(result, None).hits
         run[keys[number]] = {hit.doc_id: hit.score for hit in hits}
-        documents = bench.unrelated(number, seed, len(hits))
+        documents = bench.unrelated(number, seed)[: len(hits)]
         texts = [bench.engine.text(document) for document in documents]
         scores = bench.reranker.scores(result.text, texts).tolist()
         chance[keys[number]] = dict(zip(documents, scores, strict=True))
@@ -245,7 +245,7 @@ def point_ranks(
     space, cutter = made.space, replace(pipeline, order="kept")
     cut = log.cut(space, cutter).with_texts(bench.texts, space, cutter)
     aligned = AlignedLog.of(cut)
-    norms = row_norms(space.vectors).astype(np.float32) ** 2
+    norms = np.einsum("ij,ij->i", space.vectors, space.vectors)
     for number, text in enumerate(bench.texts):
         target, rng = cut.numbers[folded_text(text)], np.random.default_rng([seed, number])
         words = cut.words[cut.starts[target] : cut.starts[target + 1]].astype(np.int64)
@@ -278,14 +278,16 @@ def kept(file: Path, wanted: dict[str, Any]) -> bool:
     return file.exists() and json.loads(file.read_text("utf-8"))["asked"] == wanted
 
 
-def compute(benches: dict[str, Bench], names: list[str], seeds: list[int], out: Path) -> None:
+def compute(
+    benches: dict[str, Bench], settings: dict[str, list[float]], seeds: list[int], out: Path
+) -> None:
     """All cells that are missing: seed by seed, so that what is there can be compared any time."""
     jobs = [
         (collection, name, epsilon, seed)
         for seed in seeds
         for collection in benches
-        for name in names
-        for epsilon in SETTINGS[name].epsilons
+        for name, epsilons in settings.items()
+        for epsilon in epsilons
     ]
     for number, (collection, name, epsilon, seed) in enumerate(jobs, start=1):
         bench, file = benches[collection], out / f"{collection}--{name}--{epsilon:g}--{seed}.json"
@@ -313,6 +315,8 @@ def main() -> None:
     parser.add_argument("--vectors", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--settings", default="old,new", help=f"some of {','.join(SETTINGS)}")
+    parser.add_argument("--queries", type=int, default=100, help="at most so many of a collection")
+    parser.add_argument("--up-to", type=float, default=15.0, help="the largest epsilon")
     parser.add_argument("--seeds", default="1,2,3,4,5")
     parser.add_argument("--tables", action="store_true", help="print what is there, and stop")
     options = parser.parse_args()
@@ -320,10 +324,15 @@ def main() -> None:
         options.out.mkdir(parents=True, exist_ok=True)
         log = read_log(options.log)
         benches = {
-            folder.name: Bench(folder, log, options.vectors) for folder in options.collections
+            folder.name: Bench(folder, log, options.vectors, options.queries)
+            for folder in options.collections
         }
         seeds = [int(seed) for seed in options.seeds.split(",")]
-        compute(benches, options.settings.split(","), seeds, options.out)
+        settings = {
+            name: [epsilon for epsilon in SETTINGS[name].epsilons if epsilon <= options.up_to]
+            for name in options.settings.split(",")
+        }
+        compute(benches, settings, seeds, options.out)
     print_tables(options.out, list(SETTINGS))
 
 
