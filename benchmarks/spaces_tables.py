@@ -5,7 +5,7 @@ is interpolated linearly in the risk, query by query. p values are those of a ra
 the differences over queries; it takes the risks for exact. Intervals are bootstraps over queries
 that draw risks and nDCG together.
 
-Ties matter where words are left out: "what is X" and "X" are then the same. *Named* counts a query
+Queries tie where they differ only in words that are left out or unknown. *Named* counts a query
 that ties with others as not named, as the package does; *shared* as named with the chance of a
 blind guess among those that tie; *tied* as named.
 """
