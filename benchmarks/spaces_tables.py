@@ -28,7 +28,7 @@ RISKS = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 SAMPLES = 2000
 ENOUGH = 0.9
 """An interval needs that share of the resamples: in the others a curve does not reach the risk."""
-BEFORE = "old"
+BEFORE, AFTER = "old", "new"
 
 
 def above(rank: float, ties: int) -> float:
@@ -159,9 +159,11 @@ def print_tables(out: Path, settings: list[str]) -> None:
             for name, value in json.loads(reference.read_text("utf-8")).items():
                 print(f"{name}: {value:.3f}")
         print_settings(present)
-        for name, curve in present.items():
-            if BEFORE in present and name != BEFORE:
-                print_comparison(present[BEFORE], curve, name)
+        for name in present:
+            if name != BEFORE and BEFORE in present:
+                print_comparison(present, BEFORE, name)
+            if name not in (BEFORE, AFTER) and AFTER in present:
+                print_comparison(present, name, AFTER)
 
 
 def print_settings(curves: dict[str, Curve]) -> None:
@@ -183,17 +185,17 @@ def print_settings(curves: dict[str, Curve]) -> None:
             )
 
 
-def print_comparison(before: Curve, after: Curve, name: str) -> None:
+def print_comparison(curves: dict[str, Curve], before: str, after: str) -> None:
     """What both find at each risk that both reach."""
     print(
-        f"\n| at equal | risk | {BEFORE} | {name} | difference | 95 % | p "
+        f"\n| at equal | risk | {before} | {after} | difference | 95 % | p "
         "| less chance | 95 % | p |"
     )
     print("|---|" + "--:|" * 9)
     for axis in AXES:
         for wanted in RISKS:
-            raw = compare(before, after, axis, wanted, "")
-            net = compare(before, after, axis, wanted, "chance")
+            raw = compare(curves[before], curves[after], axis, wanted, "")
+            net = compare(curves[before], curves[after], axis, wanted, "chance")
             if raw is None or net is None:
                 continue
             print(
