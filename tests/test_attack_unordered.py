@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import PCG64, Generator
 
-from sottovoce import mechanism
+from sottovoce import Obfuscator, mechanism
 from sottovoce.errors import UsageError
+from sottovoce.privacy import QueryLog, attack
 from sottovoce.privacy.attacks.cut_log import CutLog
 from sottovoce.privacy.attacks.places import line_up
 from sottovoce.privacy.attacks.priors import Prior
@@ -28,6 +29,7 @@ from sottovoce.privacy.attacks.unordered import (
 )
 from sottovoce.privacy.attacks.words import evidence_rows, recover_words
 from sottovoce.spaces.space import WordSpace
+from sottovoce.text import TextPipeline
 
 SIZE = 60
 
@@ -187,3 +189,18 @@ def test_texts_without_replaced_words_have_no_places_to_find(clusters: WordSpace
     blank, word = find_places(texts, clusters, "once")
     assert blank.places == ()
     assert [place.in_clear for place in word.places] == [True]
+
+
+def test_queries_in_capitals_are_found_in_a_log_that_has_none(default_space: WordSpace) -> None:
+    """In capitals "THE" is not left out, as an abbreviation might not be; in the log it is."""
+    texts = ["THE RISKS OF CHILD LABOUR", "US visa costs"]
+    log = QueryLog([*map(str.lower, texts), "child care costs", "visa for canada", "night bus"])
+    cmp = mechanism("cmp", space=default_space, epsilon=60)
+    pipeline = TextPipeline(protect="content", unprotected="drop").laid_out(shuffle=True)
+    results = Obfuscator(cmp, n=5, rng=1, release="once", pipeline=pipeline).obfuscate(texts)
+    releases = [Released(result.text, result.text, tuple(result.variants)) for result in results]
+    report = attack(
+        releases, mechanism=cmp, release="once", pipeline=pipeline, log=log, encoders=[], rng=0
+    )
+    (_, inference) = report.inferences[-1]
+    assert [query.rank for query in inference.queries] == [1, 1]

@@ -15,7 +15,7 @@ from sottovoce.privacy.attacks.places import Shape, shape_of
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import PreparedText, TextPipeline, folded_text
 from sottovoce.text.protection import protected_tags
-from sottovoce.types import UNKNOWN, IntArray, Progress
+from sottovoce.types import UNKNOWN, BoolArray, IntArray, Progress
 
 QUERIES_AT_A_TIME = 8192
 
@@ -45,19 +45,31 @@ class CutLog:
         space: WordSpace,
         pipeline: TextPipeline | None = None,
         progress: Progress | None = None,
+        *,
+        as_typed: bool = False,
     ) -> CutLog:
-        """Cut queries by the pipeline of the release; neither case nor spacing tell them apart."""
-        times = Counter(text for text in map(folded_text, queries) if text)
+        """Cut queries by the pipeline of the release; neither case nor spacing tell them apart.
+
+        as_typed
+            Cut them with their capitals, which may decide: "US" is no function word, "us" is one.
+        """
+        typed: dict[str, str] = {}
+        times: Counter[str] = Counter()
+        for query in queries:
+            if text := folded_text(query):
+                times[text] += 1
+                typed.setdefault(text, " ".join(query.split()))
         if not times:
             raise UsageError("the log holds no query: give a file with one query a line")
         cutter = pipeline or TextPipeline()
         if cutter.unknown == "error":  # It refuses texts; a log may hold any word.
             cutter = replace(cutter, unknown="uniform")
         queries = list(times)
+        surfaces = list(typed.values()) if as_typed else queries
         shape_numbers: dict[Shape, int] = {}
         words, lengths, shapes = [], [], []
         for start in range(0, len(queries), QUERIES_AT_A_TIME):
-            for prepared in _cut(queries[start : start + QUERIES_AT_A_TIME], cutter, space):
+            for prepared in _cut(surfaces[start : start + QUERIES_AT_A_TIME], cutter, space):
                 words.append(prepared.slots)
                 for literals in _lines(prepared.literals):
                     lengths.append(len(literals) - 1)
@@ -100,30 +112,41 @@ class CutLog:
         return {query: number for number, query in enumerate(self.queries)}
 
     def with_texts(self, texts: Iterable[str], space: WordSpace, pipeline: TextPipeline) -> CutLog:
-        """The log with these texts beside its queries, where it lacks them."""
-        added = [text for text in map(folded_text, texts) if text and text not in self.numbers]
-        if not added:
+        """The log with these texts, cut as they were typed; its own lines of them give way."""
+        texts = [text for text in texts if folded_text(text)]
+        if all(text in self.numbers for text in texts):
             return self
-        cut = CutLog.of(dict.fromkeys(added), space, pipeline)
+        cut = CutLog.of(texts, space, pipeline, as_typed=True)
+        own = [self.numbers.get(query, UNKNOWN) for query in cut.queries]
+        counts = [self.counts[number] if number != UNKNOWN else 1 for number in own]
+        others = self._of(self._all_but(own))
         shape_numbers = dict(self.shape_numbers)
         renumbered = [shape_numbers.setdefault(s, len(shape_numbers)) for s in cut.shape_numbers]
+        shapes = np.array(renumbered, dtype=np.int32)[cut.shapes]
         return CutLog(
-            queries=[*self.queries, *cut.queries],
-            counts=np.concatenate([self.counts, cut.counts]),
-            words=np.concatenate([self.words, cut.words]),
-            starts=np.concatenate([self.starts, self.starts[-1] + cut.starts[1:]]),
-            shapes=np.concatenate([self.shapes, np.array(renumbered, dtype=np.int32)[cut.shapes]]),
+            queries=[*others.queries, *cut.queries],
+            counts=np.concatenate([others.counts, np.array(counts, dtype=np.int64)]),
+            words=np.concatenate([others.words, cut.words]),
+            starts=np.concatenate([others.starts, others.starts[-1] + cut.starts[1:]]),
+            shapes=np.concatenate([others.shapes, shapes]),
             shape_numbers=shape_numbers,
             size=self.size,
         )
 
     def without(self, texts: Iterable[str]) -> CutLog:
         """The log without these texts: what an attacker may learn from about others."""
-        removed = [self.numbers.get(folded_text(text), UNKNOWN) for text in texts]
-        kept = np.ones(len(self), dtype=np.bool_)
-        kept[[number for number in removed if number != UNKNOWN]] = False
+        kept = self._all_but(self.numbers.get(folded_text(text), UNKNOWN) for text in texts)
         if not kept.any():
             raise UsageError("the log holds no query besides those attacked: give a larger one")
+        return self._of(kept, without_attacked=True)
+
+    def _all_but(self, numbers: Iterable[int]) -> BoolArray:
+        kept = np.ones(len(self), dtype=np.bool_)
+        kept[[number for number in numbers if number != UNKNOWN]] = False
+        return kept
+
+    def _of(self, kept: BoolArray, *, without_attacked: bool = False) -> CutLog:
+        """Some of the queries."""
         return CutLog(
             queries=[self.queries[number] for number in np.flatnonzero(kept).tolist()],
             counts=self.counts[kept],
@@ -132,7 +155,7 @@ class CutLog:
             shapes=self.shapes[kept],
             shape_numbers=self.shape_numbers,
             size=self.size,
-            without_attacked=True,
+            without_attacked=without_attacked,
         )
 
 
