@@ -158,9 +158,7 @@ def fit_likeness(reference: Sequence[str], pool: PublicStrings) -> Likeness:
         is_like = np.arange(len(rows)) < len(likes)
         middle, spread = rows.mean(axis=0), rows.std(axis=0)
         spread[spread < 1e-9] = 1.0
-        standard = np.column_stack([(rows - middle) / spread, np.ones(len(rows))])
-        penalty = max(PENALTIES, key=lambda size: _held_out(standard, is_like, size))
-        weights = _regression(standard, is_like, penalty)
+        weights = logistic((rows - middle) / spread, is_like, LOOKS)
     return Likeness(looks, middle, spread, weights, len(likes))
 
 
@@ -184,16 +182,26 @@ def _sample(size: int) -> IntArray:
     return np.sort(np.random.default_rng(0).choice(size, MOST_TEXTS, replace=False))
 
 
-def _regression(rows: Float64Array, is_like: BoolArray, penalty: float) -> Float64Array:
-    """Weights of a logistic regression: of what shows, of the vector, and the intercept.
+def logistic(rows: Float64Array, is_like: BoolArray, few: int = 0) -> Float64Array:
+    """Weights of a logistic regression, and its intercept: log-odds that are a log-ratio.
 
-    Both kinds count alike, so that the log-odds are the log-ratio of the densities.
+    rows
+        A row of standardized numbers for each text; ``is_like`` says of which kind it is. Both
+        kinds count alike, so that the log-odds are the log-ratio of their densities.
+    few
+        The first columns that have a smaller penalty.
     """
+    all_rows = np.column_stack([rows, np.ones(len(rows))])
+    shares = np.ones(all_rows.shape[1])
+    shares[:few], shares[-1] = LOOKS_PENALTY, 0
+    best = max(PENALTIES, key=lambda size: _held_out(all_rows, is_like, size * shares))
+    return _regression(all_rows, is_like, best * shares)
+
+
+def _regression(rows: Float64Array, is_like: BoolArray, shrunk: Float64Array) -> Float64Array:
+    """The weights for given penalties, one for each column."""
     signs = np.where(is_like, 1.0, -1.0)
     shares = np.where(is_like, 0.5 / is_like.sum(), 0.5 / (~is_like).sum())
-    shrunk = np.full(rows.shape[1], penalty)
-    shrunk[:LOOKS] *= LOOKS_PENALTY
-    shrunk[-1] = 0
 
     def loss(weights: Float64Array) -> tuple[float, Float64Array]:
         margins = signs * (rows @ weights)
@@ -205,7 +213,7 @@ def _regression(rows: Float64Array, is_like: BoolArray, penalty: float) -> Float
     return np.asarray(found.x)
 
 
-def _held_out(rows: Float64Array, is_like: BoolArray, penalty: float) -> float:
+def _held_out(rows: Float64Array, is_like: BoolArray, shrunk: Float64Array) -> float:
     """The mean log-likelihood of texts that were not learned from, both kinds alike."""
     # Every kind is spread over the folds in a fixed random order.
     fold = np.empty(len(rows), dtype=np.int64)
@@ -213,7 +221,7 @@ def _held_out(rows: Float64Array, is_like: BoolArray, penalty: float) -> float:
         fold[kind] = np.random.default_rng(1).permutation(int(kind.sum())) % FOLDS
     values = []
     for out in range(FOLDS):
-        weights = _regression(rows[fold != out], is_like[fold != out], penalty)
+        weights = _regression(rows[fold != out], is_like[fold != out], shrunk)
         tested = fold == out
         margins = np.where(is_like, 1.0, -1.0)[tested] * (rows[tested] @ weights)
         likelihoods = -np.logaddexp(0, -margins)

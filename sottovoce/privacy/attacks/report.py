@@ -41,7 +41,7 @@ class Headline:
     """The most that any of the attacks tried got, which one did, and what it knew."""
 
     what: str
-    """``words``, or ``queries``."""
+    """``words``, ``queries``, or ``groups``: which string of a set stands for the query."""
     attack: str
     n: int
     share: float
@@ -60,6 +60,7 @@ class Headline:
         got = {
             "words": f"recovers {self.share:.0%} of the words",
             "queries": f"names {self.share:.0%} of the queries at the first guess",
+            "groups": f"names what stands for the query in {self.share:.0%} of the sets",
         }[self.what]
         return (
             f"The strongest of the attacks tried ({self.attack}, {self.n} variants) {got} "
