@@ -6,7 +6,7 @@ posterior of each member up to a constant.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -80,43 +80,57 @@ def is_sensitive(encoder: Encoder) -> Belief:
     return belief
 
 
-def is_like_history(history: Sequence[str], pool: Pool, likeness: Likeness | None = None) -> Belief:
-    """Strings near to what this person asked before, and of the kind, where that is known.
+class LikeHistory:
+    """A belief: strings near to what the same person asked before, and of the kind, if known.
 
-    How much nearness says is learned from the history itself: each of its texts against the
-    others, and the pool's strings against all of them.
+    How much nearness says is learned from each history itself: every text of it against the
+    others, and strings of the pool against all of them. Of others than these persons it says
+    nothing.
     """
-    texts = [folded_text(text) for text in history]
-    asked = pool.encoder.encode(texts)
 
-    def numbers(
-        strings: Sequence[str], vectors: Float32Array, cosines: Float64Array
-    ) -> Float64Array:
-        few = np.sort(cosines, axis=1)[:, -NEIGHBOURS:]
-        columns = [cosines.mean(axis=1), few.mean(axis=1)]
-        if likeness is not None:
-            columns.append(likeness.log_ratio(strings, vectors))
-        return np.column_stack(columns)
+    def __init__(
+        self, histories: Mapping[str, Sequence[str]], pool: Pool, likeness: Likeness | None
+    ) -> None:
+        self._likeness, self._encoder = likeness, pool.encoder
+        some = np.random.default_rng(0).permutation(len(pool))[:STRANGERS]
+        self._strangers = pool.vectors[some]
+        self._kind_of_strangers = self._kind([pool.strings[at] for at in some], self._strangers)
+        self._models = {person: self._learned(asked) for person, asked in histories.items()}
 
-    among = _cosines(asked, asked)
-    without_itself = among[~np.eye(len(asked), dtype=bool)].reshape(len(asked), -1)
-    some = np.random.default_rng(0).permutation(len(pool))[:STRANGERS]
-    strangers = pool.vectors[some]
-    rows = np.concatenate(
-        [
-            numbers(texts, asked, without_itself),
-            numbers([pool.strings[at] for at in some], strangers, _cosines(strangers, asked)),
-        ]
-    )
-    middle, spread = rows.mean(axis=0), rows.std(axis=0) + 1e-9
-    weights = logistic((rows - middle) / spread, np.arange(len(rows)) < len(asked))
+    def __call__(self, seen: SeenSet) -> Float64Array:
+        """The log-odds of each string of a set."""
+        if seen.person not in self._models:
+            return nothing(seen)
+        asked, middle, spread, weights = self._models[seen.person]
+        rows = _nearness(seen.vectors @ asked.T, self._kind(seen.strings, seen.vectors))
+        return np.asarray((rows - middle) / spread @ weights[:-1] + weights[-1])
 
-    def belief(seen: SeenSet) -> Float64Array:
-        found = numbers(seen.strings, seen.vectors, _cosines(seen.vectors, asked))
-        return np.asarray((found - middle) / spread @ weights[:-1] + weights[-1])
+    def _kind(self, strings: Sequence[str], vectors: Float32Array) -> Float64Array:
+        if self._likeness is None:
+            return np.zeros(len(strings))
+        return self._likeness.log_ratio(strings, vectors)
 
-    return belief
+    def _learned(
+        self, history: Sequence[str]
+    ) -> tuple[Float32Array, Float64Array, Float64Array, Float64Array]:
+        texts = [folded_text(text) for text in history]
+        asked = self._encoder.encode(texts)
+        others = ~np.eye(len(asked), dtype=bool)
+        rows = np.concatenate(
+            [
+                _nearness(
+                    (asked @ asked.T)[others].reshape(len(asked), -1), self._kind(texts, asked)
+                ),
+                _nearness(self._strangers @ asked.T, self._kind_of_strangers),
+            ]
+        )
+        middle, spread = rows.mean(axis=0), rows.std(axis=0) + 1e-9
+        weights = logistic((rows - middle) / spread, np.arange(len(rows)) < len(asked))
+        return asked, middle, spread, weights
 
 
-def _cosines(first: Float32Array, second: Float32Array) -> Float64Array:
-    return np.asarray(first @ second.T, dtype=np.float64)
+def _nearness(cosines: Float32Array, kind: Float64Array) -> Float64Array:
+    """The mean cosine with a history, that with the nearest few of it, and the kind."""
+    exact = cosines.astype(np.float64)
+    few = np.sort(exact, axis=1)[:, -NEIGHBOURS:]
+    return np.column_stack([exact.mean(axis=1), few.mean(axis=1), kind])

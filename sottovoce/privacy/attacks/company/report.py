@@ -11,7 +11,7 @@ import numpy as np
 from sottovoce.encoders import Encoder
 from sottovoce.privacy.attacks.company.sets import SeenSet
 from sottovoce.privacy.attacks.report import Headline, strongest
-from sottovoce.privacy.attacks.subject import same_subjects
+from sottovoce.privacy.attacks.subject import alike_from, cosines
 from sottovoce.privacy.attacks.words import Share
 from sottovoce.text.comparing import folded_text
 from sottovoce.types import Float64Array
@@ -106,7 +106,8 @@ class Judge:
 
     def __init__(self, seen: Sequence[SeenSet], encoder: Encoder, kind: Sequence[str]) -> None:
         """``kind``: public texts, of which random pairs say when two have the same subject."""
-        self._seen, self._encoder, self._kind = seen, encoder, kind
+        self._seen, self._encoder = seen, encoder
+        self._alike_from = alike_from(encoder, kind)
 
     def naming(self, attack: str, knows: str, scores: Sequence[Float64Array]) -> Naming:
         """Judge the string with the largest score of each set; among equals one by chance."""
@@ -118,10 +119,8 @@ class Judge:
             hit and folded_text(string) == folded_text(one.text)
             for one, string, hit in zip(self._seen, strings, right, strict=True)
         ]
-        subjects = same_subjects(
-            [one.text for one in self._seen], strings, self._encoder, self._kind
-        )
-        alike = [cosine > subjects.threshold for cosine in subjects.cosines]
+        near = cosines([one.text for one in self._seen], strings, self._encoder)
+        alike = (near > self._alike_from).tolist()
         shares = (self._by_person(hits) for hits in (right, queries, alike))
         return Naming(attack, knows, *shares)
 

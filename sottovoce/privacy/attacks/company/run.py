@@ -14,7 +14,7 @@ from sottovoce.mechanisms.base import SetMechanism
 from sottovoce.pools import Pool
 from sottovoce.privacy.attacks.company.beliefs import (
     Belief,
-    is_like_history,
+    LikeHistory,
     is_popular,
     is_sensitive,
     looks_like,
@@ -29,7 +29,7 @@ from sottovoce.types import Float32Array, Float64Array
 
 LAW = "the pool, the parameters and the law of the sets"
 STRINGS = "strings as they may be sent"
-BACKGROUND = 2000
+BACKGROUND = 1000
 """Strings of the pool that stand for decoys in attacks on sessions."""
 NO_POPULARITY = "the pool states no popularity"
 NO_REFERENCE = "it learns from public texts of the person's kind: give a reference"
@@ -143,7 +143,6 @@ class _Attackers:
         beliefs = dict(self._beliefs())
         for name, (knows, belief) in beliefs.items():
             yield name, f"{self.source}; {knows}", [one.inside + belief(one) for one in self.seen]
-        yield from self._by_history()
         yield from self._on_sources()
         if len({one.person for one in self.seen}) == len(self.seen):
             for name in ("repetition", "linkage", "clustering"):
@@ -167,15 +166,6 @@ class _Attackers:
         else:
             knows = f"{self.likeness.reference:,} public texts of the person's kind"
             yield "classifier", (knows, looks_like(self.likeness))
-
-    @cached_property
-    def likeness(self) -> Likeness | None:
-        """What texts of the person's kind look like."""
-        if len(self.known.reference) < LEAST_REFERENCE:
-            return None
-        return fit_likeness(self.known.reference, self.pool)
-
-    def _by_history(self) -> Iterator[Attempt]:
         asked = {
             person: texts
             for person, texts in self.known.histories.items()
@@ -183,14 +173,17 @@ class _Attackers:
         }
         if not asked:
             self.not_tried["history"] = NO_HISTORY
-            return
-        beliefs = {
-            person: is_like_history(texts, self.pool, self.likeness)
-            for person, texts in asked.items()
-        }
-        scores = [one.inside + beliefs.get(one.person, nothing)(one) for one in self.seen]
-        kind = "" if self.likeness is None else " and public texts of the person's kind"
-        yield "history", f"{self.source}; what the person asked before{kind}", scores
+        else:
+            kind = "" if self.likeness is None else ", and public texts of the person's kind"
+            knows = f"what the person asked before{kind}"
+            yield "history", (knows, LikeHistory(asked, self.pool, self.likeness))
+
+    @cached_property
+    def likeness(self) -> Likeness | None:
+        """What texts of the person's kind look like."""
+        if len(self.known.reference) < LEAST_REFERENCE:
+            return None
+        return fit_likeness(self.known.reference, self.pool)
 
     # Where decoys come from
 
@@ -216,15 +209,13 @@ class _Attackers:
         together = "whose sets they are, and that they are about one subject"
         background = self._background()
         yield "linkage", together, by_session(self.seen, linkage(background))
-        for name, added in (("law alone", ""), ("classifier", " and classifier")):
-            if name in beliefs:
-                knows, belief = beliefs[name]
-                read = clustering(background, belief)
-                yield (
-                    f"clustering{added}",
-                    f"{self.source}; {together}; {knows}",
-                    by_session(self.seen, read),
-                )
+        for name, (knows, belief) in beliefs.items():
+            read = clustering(background, len(self.pool), belief)
+            yield (
+                "clustering" if belief is nothing else f"clustering, {name}",
+                f"{self.source}; {together}; {knows}",
+                by_session(self.seen, read),
+            )
 
     def _background(self) -> Float32Array:
         some = np.random.default_rng(0).permutation(len(self.pool))[:BACKGROUND]

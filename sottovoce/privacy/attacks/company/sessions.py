@@ -21,10 +21,10 @@ ReadSession: TypeAlias = Callable[[list[SeenSet]], list[Float64Array]]
 
 CHANCE_SETS = 50
 """Sets of background strings that linkage is compared with."""
-CONCENTRATIONS = (6.0, 12.0, 24.0)
+CONCENTRATIONS = (8.0, 16.0, 32.0)
 """How narrow a subject may be: the factor of the cosine with its middle in the log-density."""
-ROUNDS = 8
-"""Of moving the middle of a subject to what belongs to it."""
+ITSELF = 0.999
+"""From this cosine on, two strings are the same."""
 LEFT_OUT = 0.1
 """The share of sets that may lack what was meant; about what cover's 1 - p is."""
 
@@ -89,58 +89,57 @@ def linkage(background: Background) -> ReadSession:
     return read
 
 
-def clustering(background: Background, belief: Belief) -> ReadSession:
-    """The one subject that runs through most sets, and which string of each belongs to it.
+def clustering(background: Background, pool_size: int, belief: Belief) -> ReadSession:
+    """The subjects that may run through the sets, and which string of each belongs to them.
 
-    A subject has a middle c; what was meant is near to it, with density exp(K cos(c, v)) relative
-    to the background, and all other strings are background. From every string as middle, c moves to
-    the mean of what belongs to it; the likeliest middle of all is taken.
+    A subject has some string c in its middle; what is asked about it is near to c, with density
+    exp(K cos(c, v)) relative to the background, and all other strings are background. Every string
+    that was seen, and those of the background, may be the middle; the posterior of the strings of
+    each set is added up over all of them.
     """
 
     def read(sets: list[SeenSet]) -> list[Float64Array]:
-        vectors = np.concatenate([one.vectors for one in sets]).astype(np.float64)
-        ends = np.cumsum([len(one.strings) for one in sets])
-        starts = ends - [len(one.strings) for one in sets]
-        odds = np.concatenate([_shares(one.inside + belief(one)) for one in sets])
-        best, likeliest = odds, -np.inf
-        for narrow in CONCENTRATIONS:
-            belongs, likelihood = _subjects(vectors, odds, starts, background, narrow)
-            if likelihood.max() > likeliest:
-                likeliest = float(likelihood.max())
-                best = belongs[int(likelihood.argmax())]
-        return [best[start:end] for start, end in zip(starts, ends, strict=True)]
+        vectors = np.concatenate([one.vectors for one in sets])
+        sizes = [len(one.strings) for one in sets]
+        starts: IntArray = np.cumsum([0, *sizes[:-1]])
+        odds = np.concatenate([_log_shares(one.inside + belief(one)) for one in sets])
+        middles = np.concatenate([vectors, background])
+        near, far = middles @ vectors.T, middles @ background.T
+        found = [
+            _belonging(near, far, odds, starts, narrow, pool_size) for narrow in CONCENTRATIONS
+        ]
+        posteriors = np.concatenate([terms for terms, _ in found])
+        posteriors += _log_shares(np.concatenate([likelihoods for _, likelihoods in found]))[
+            :, None
+        ]
+        return np.split(np.logaddexp.reduce(posteriors, axis=0), starts[1:])
 
     return read
 
 
-def _shares(log_odds: Float64Array) -> Float64Array:
-    """Log-odds as logarithms of probabilities."""
-    return np.asarray(log_odds - np.logaddexp.reduce(log_odds))
-
-
-def _subjects(
-    vectors: Float64Array,
+def _belonging(
+    near: Float32Array,
+    far: Float32Array,
     odds: Float64Array,
     starts: IntArray,
-    background: Background,
     narrow: float,
+    pool_size: int,
 ) -> tuple[Float64Array, Float64Array]:
-    """For every string as first middle: the log-odds of all strings, and the log-likelihood."""
-    middles = vectors
-    for _ in range(ROUNDS):
-        middles = _unit(middles)
-        scale = np.log(np.exp(narrow * (middles @ background.T)).mean(axis=1))[:, None]
-        terms = odds + narrow * (middles @ vectors.T) - scale
-        # A set in which nothing belongs to the subject lacks what was meant.
-        totals = np.logaddexp(
-            np.log(LEFT_OUT),
-            np.log(1 - LEFT_OUT) + np.logaddexp.reduceat(terms, starts, axis=1),
-        )
-        sizes = np.diff([*starts.tolist(), len(vectors)])
-        belong = np.exp(np.log(1 - LEFT_OUT) + terms - np.repeat(totals, sizes, axis=1))
-        middles = belong @ vectors
-    return terms, totals.sum(axis=1)
+    """For every middle: ln P(each string belongs to it), and the log-likelihood of all sets.
+
+    near, far
+        Cosines of middles with the strings of the sets, and with the background.
+    """
+    # A middle is one string of the pool itself, whether or not it is in the background.
+    others = np.where(far < ITSELF, np.exp(narrow * far.astype(np.float64)), 0).mean(axis=1)
+    scale = np.log(others + np.exp(narrow) / pool_size)
+    terms = np.log(1 - LEFT_OUT) + odds + narrow * near - scale[:, None]
+    # A set in which nothing belongs to the subject lacks what was meant.
+    totals = np.logaddexp(np.log(LEFT_OUT), np.logaddexp.reduceat(terms, starts, axis=1))
+    sizes = np.diff([*starts.tolist(), near.shape[1]])
+    return terms - np.repeat(totals, sizes, axis=1), totals.sum(axis=1)
 
 
-def _unit(rows: Float64Array) -> Float64Array:
-    return np.asarray(rows / np.maximum(np.sqrt((rows * rows).sum(axis=1, keepdims=True)), 1e-12))
+def _log_shares(log_odds: Float64Array) -> Float64Array:
+    """Log-odds as logarithms of probabilities."""
+    return np.asarray(log_odds - np.logaddexp.reduce(log_odds))
