@@ -10,7 +10,7 @@ import numpy as np
 
 from sottovoce.encoders import Encoder
 from sottovoce.privacy.attacks.company.sets import SeenSet
-from sottovoce.privacy.attacks.report import Headline, strongest
+from sottovoce.privacy.attacks.headline import Headline, strongest
 from sottovoce.privacy.attacks.subject import alike_from, cosines
 from sottovoce.privacy.attacks.words import Share
 from sottovoce.text.comparing import folded_text
@@ -22,8 +22,8 @@ class Naming:
     """What one attacker named at the first guess, over all sets; it holds no text.
 
     group
-        The string, or group, that stands for what was asked. Persons are resampled for the
-        interval, as the sets of one person are not independent.
+        The string, or group, that stands for what was asked. Where several persons ask more than
+        once, they are resampled for the interval: the sets of one are not independent.
     query
         It is also what was asked, word for word.
     subject
@@ -126,7 +126,7 @@ class Judge:
 
     def _by_person(self, hits: Sequence[bool]) -> Share:
         persons = [one.person for one in self._seen]
-        if len(set(persons)) == len(persons):
+        if len(set(persons)) in (1, len(persons)):
             return Share.of_texts(hits)
         right = dict.fromkeys(persons, 0)
         total = dict.fromkeys(persons, 0)

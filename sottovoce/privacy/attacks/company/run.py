@@ -24,6 +24,8 @@ from sottovoce.privacy.attacks.company.report import CompanyReport, Judge
 from sottovoce.privacy.attacks.company.sessions import by_session, clustering, linkage, repetition
 from sottovoce.privacy.attacks.company.sets import SeenSet, sets_of_cover
 from sottovoce.privacy.attacks.company.sources import recurrence, subtraction
+from sottovoce.privacy.attacks.query_log import QueryLog
+from sottovoce.privacy.attacks.releases import Released
 from sottovoce.text.comparing import folded_text
 from sottovoce.types import Float32Array, Float64Array
 
@@ -91,6 +93,24 @@ def attack_company(
         known = Knowledge(known.reference, known.histories, cover.pool.strings)
     seen = sets_of_cover(cover, sets, texts, persons)
     return attack_sets(seen, cover.pool, known, source=LAW)
+
+
+def attack_released_sets(
+    cover: SetMechanism, releases: Sequence[Released], log: QueryLog | None, session: bool
+) -> CompanyReport:
+    """Attack the sets of a file; the log shows what people of the kind ask.
+
+    session
+        Whether all are one person's; else everybody asks once.
+    """
+    attacked = [released for released in releases if released.variants]
+    return attack_company(
+        cover,
+        [released.variants for released in attacked],
+        [released.text for released in attacked],
+        persons=["one person"] * len(attacked) if session else None,
+        knowledge=Knowledge(() if log is None else log.queries),
+    )
 
 
 def attack_sets(
