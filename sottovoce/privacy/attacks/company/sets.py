@@ -57,18 +57,19 @@ def sets_of_cover(
 ) -> list[SeenSet]:
     """The released strings of each text, read by one who knows pool, parameters and law."""
     owners = _owners(sets, texts, persons)
-    pool, law = cover.pool, cover.law
+    pool = cover.pool
     meant = cover.representatives(texts)
     seen = []
     for released, text, place, person in zip(sets, texts, meant.tolist(), owners, strict=True):
         heads = np.array(_heads(cover, released), dtype=np.int64)
         (at,) = np.nonzero(heads == place)
+        inside, outside = cover.log_odds(heads)
         seen.append(
             SeenSet(
                 strings=tuple(pool.strings[head] for head in heads.tolist()),
                 vectors=pool.vectors[heads],
-                inside=law.log_inside[heads],
-                outside=law.log_outside[heads],
+                inside=inside,
+                outside=outside,
                 text=text,
                 truth=int(at[0]) if len(at) else UNKNOWN,
                 person=person,
