@@ -411,7 +411,7 @@ class SetMechanism(Mechanism):
         return sets
 
     def log_odds(self, places: IntArray) -> tuple[Float64Array, Float64Array]:
-        """The logarithms of P(S | x) for strings x: of a set that holds x, and of one that lacks it.
+        """The logarithms of P(S | x) for strings x: of sets that hold x, and of those without it.
 
         Each up to a term that depends on the set alone.
         """
