@@ -33,10 +33,11 @@ from sottovoce.experiments.summary import summarize
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.privacy import attack
 from sottovoce.privacy.attacks import report as reports
+from sottovoce.privacy.attacks.headline import strongest
 from sottovoce.privacy.attacks.query_log import QueryLog
 from sottovoce.privacy.attacks.ranked import Attacked, Inference
 from sottovoce.privacy.attacks.releases import Released
-from sottovoce.privacy.attacks.report import RiskReport, strongest
+from sottovoce.privacy.attacks.report import RiskReport
 from sottovoce.privacy.attacks.words import TextWords, WordRecovery
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import TextPipeline

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from sottovoce.app.loaded import LoadedParts, Protection
 from sottovoce.privacy import Released, RiskReport, attack
-from sottovoce.privacy.attacks.report import strongest
+from sottovoce.privacy.attacks.headline import strongest
 
 
 class Risk(TypedDict):

@@ -25,7 +25,14 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from sottovoce.mechanisms import Mechanism
-    from sottovoce.privacy import Inference, Released, RiskReport, WordRecovery
+    from sottovoce.privacy import (
+        CompanyReport,
+        Inference,
+        Naming,
+        Released,
+        RiskReport,
+        WordRecovery,
+    )
     from sottovoce.text import TextPipeline
 
 SHOWN_RISKS = ("lazy", "active", "motivated", "rank_biased")
@@ -100,6 +107,13 @@ def attack(
             "one more attack on words. Needs torch.",
         ),
     ] = None,
+    session: Annotated[
+        bool,
+        typer.Option(
+            "--session",
+            help="The releases are one person's: attack what persists through sets of cover.",
+        ),
+    ] = False,
     seed: Seed = None,
     as_json: AsJson = False,
     figure: Annotated[Path | None, figure_option("Draw recovery against variants seen.")] = None,
@@ -108,7 +122,8 @@ def attack(
 
     The two sentences at the end are about the strongest of the attacks tried: of an attacker who
     has the very query in a list, and of one who has not. Attacks that know the mechanism need its
-    name (a file of ours holds it) and the word space it used.
+    name (a file of ours holds it) and the word space it used. Of sets of cover it is shown how
+    often what stands for the query is named; then the log is what people of this kind ask.
 
     [bold]Examples[/bold]
 
@@ -117,6 +132,8 @@ def attack(
       sottovoce attack releases.jsonl --log demo --add-originals
 
       sottovoce attack theirs.csv --log log.tsv -m cmp:epsilon=10 --figure risk.svg
+
+      sottovoce attack covered.jsonl --pool demo --session
     """
     from sottovoce.privacy import QueryLog, attacker_encoders, read_log, read_releases
     from sottovoce.privacy import attack as run
@@ -152,6 +169,7 @@ def attack(
             add_originals=add_originals,
             prior=prior,
             counts=variants,
+            session=session,
             rng=seed,
             progress=progress,
         )
@@ -253,8 +271,13 @@ def _print(report: RiskReport) -> None:
             f"{first.risks[name].measure} {first.risks[name].chance:.1g}" for name in SHOWN_RISKS
         )
         console.print(f"  a blind guess: {chances}", style="dim")
+    if report.company is not None:
+        _print_company(console, report.company)
     console.print()
-    for what, headline in (("words", report.words), ("queries", report.queries)):
+    headlines = [("words", report.words), ("queries", report.queries)]
+    if report.company is not None:
+        headlines = [("groups", report.groups)]
+    for what, headline in headlines:
         unmeasured = f"No attack on {what} was tried: their risk was not measured."
         console.print(unmeasured if headline is None else headline.sentence, style="bold")
     for name, why in report.not_tried.items():
@@ -263,10 +286,33 @@ def _print(report: RiskReport) -> None:
         console.print("seeded: the attacker's draws can be repeated", style="yellow")
 
 
-def _print_knowledge(console: Console, attacks: Sequence[WordRecovery | Inference]) -> None:
+def _print_knowledge(
+    console: Console, attacks: Sequence[WordRecovery | Inference | Naming]
+) -> None:
     """What each attacker of a table knows: no risk is shown without it."""
     for name, knows in dict.fromkeys((made.attack, made.knows) for made in attacks):
         console.print(f"  {name}: the attacker knows {knows}", style="dim")
+
+
+def _print_company(console: Console, company: CompanyReport) -> None:
+    """What attacks on sets named, and what a blind guess would."""
+    console.print(
+        f"\n[bold]Which of {company.strings} strings was meant?[/bold] At the first guess an "
+        "attacker names what stands for the query, the query itself, a string on its subject:\n"
+    )
+    numbers = ("named", "95 %", "query", "subject")
+    table = new_table("attack", *numbers, numbers=numbers)
+    for made in company.namings:
+        table.add_row(
+            made.attack,
+            _share(made.group.value),
+            f"{made.group.low:.0%}–{made.group.high:.0%}",
+            _share(made.query.value),
+            _share(made.subject.value),
+        )
+    console.print(table)
+    _print_knowledge(console, company.namings)
+    console.print(f"  a blind guess: {company.chance:.1%}", style="dim")
 
 
 def _words_table(report: RiskReport) -> Table:

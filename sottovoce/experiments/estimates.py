@@ -17,7 +17,7 @@ import numpy as np
 from sottovoce.experiments.measures import MAIN_MEASURE, STRONGEST, Measure
 from sottovoce.experiments.results import Grid, Place, Results, Setting, curves, grouped
 from sottovoce.experiments.tables import NO_PRIVACY
-from sottovoce.privacy.attacks.report import strongest as _strongest
+from sottovoce.privacy.attacks.headline import strongest as _strongest
 from sottovoce.privacy.quipu_score import QuipuScore, quipu
 from sottovoce.statistics import bootstrap_means, clopper_pearson, mean_over_seeds
 from sottovoce.types import Float64Array, IntArray

@@ -17,7 +17,7 @@ from sottovoce.experiments.results import Place, Results, Setting
 from sottovoce.experiments.tables import NO_PRIVACY, PRIVATE, SAME_DEPTH
 from sottovoce.files import locked, write_whole
 from sottovoce.paths import experiments_folder
-from sottovoce.privacy.attacks.report import strongest
+from sottovoce.privacy.attacks.headline import strongest
 
 PLACE = ("fingerprint", "engine", "reranker", "depth")
 """What must be equal for figures to be of the same search."""

@@ -410,6 +410,13 @@ class SetMechanism(Mechanism):
                 row += 1
         return sets
 
+    def log_odds(self, places: IntArray) -> tuple[Float64Array, Float64Array]:
+        """The logarithms of P(S | x) for strings x: of sets that hold x, and of those without it.
+
+        Each up to a term that depends on the set alone.
+        """
+        return self.law.log_inside[places], self.law.log_outside[places]
+
     @abstractmethod
     def strings(self, members: IntArray) -> tuple[str, ...]:
         """The strings that a set releases, in an order that depends on the set alone."""

@@ -1,10 +1,10 @@
 """What could an attacker still learn? A mechanism is measured through its public interface.
 
-:func:`attack` tries to read the originals off releases; :func:`audit` tries to refute what is said
-of a mechanism; :func:`deniability` measures how well single words are hidden, and :func:`calibrate`
-finds the epsilon that hides them well enough; :func:`similarity` compares texts with their
-releases; :func:`quipu` weighs risk against utility; :func:`membership` finds out whose text a model
-was trained on.
+:func:`attack` tries to read the originals off releases, :func:`attack_company` which string of a
+set was meant; :func:`audit` tries to refute what is said of a mechanism; :func:`deniability`
+measures how well single words are hidden, and :func:`calibrate` finds the epsilon that hides them
+well enough; :func:`similarity` compares texts with their releases; :func:`quipu` weighs risk
+against utility; :func:`membership` finds out whose text a model was trained on.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING
 from sottovoce.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from sottovoce.privacy.attacks.company.report import CompanyReport, Naming
+    from sottovoce.privacy.attacks.company.run import Knowledge, attack_company, attack_sets
     from sottovoce.privacy.attacks.cosine import attacker_encoders, infer
+    from sottovoce.privacy.attacks.headline import Headline
     from sottovoce.privacy.attacks.query_log import QueryLog, read_log
     from sottovoce.privacy.attacks.ranked import Inference
     from sottovoce.privacy.attacks.releases import Released, read_releases
-    from sottovoce.privacy.attacks.report import Headline, RiskReport
+    from sottovoce.privacy.attacks.report import RiskReport
     from sottovoce.privacy.attacks.run import attack
     from sottovoce.privacy.attacks.words import WordRecovery
     from sottovoce.privacy.auditing import Audit, Claim, Finding, Verdict, Witness, audit
@@ -40,13 +43,16 @@ __all__ = [
     "Audit",
     "Calibration",
     "Claim",
+    "CompanyReport",
     "Cost",
     "Curve",
     "Deniability",
     "Finding",
     "Headline",
     "Inference",
+    "Knowledge",
     "MembershipReport",
+    "Naming",
     "QueryLog",
     "QuipuScore",
     "Released",
@@ -59,6 +65,8 @@ __all__ = [
     "Witness",
     "WordRecovery",
     "attack",
+    "attack_company",
+    "attack_sets",
     "attacker_encoders",
     "audit",
     "calibrate",
@@ -79,10 +87,13 @@ __getattr__ = lazy_names(
     __name__,
     {
         ".attacks.cosine": "attacker_encoders, infer",
+        ".attacks.company.report": "CompanyReport, Naming",
+        ".attacks.company.run": "Knowledge, attack_company, attack_sets",
+        ".attacks.headline": "Headline",
         ".attacks.query_log": "QueryLog, read_log",
         ".attacks.ranked": "Inference",
         ".attacks.releases": "Released, read_releases",
-        ".attacks.report": "Headline, RiskReport",
+        ".attacks.report": "RiskReport",
         ".attacks.run": "attack",
         ".attacks.words": "WordRecovery",
         ".auditing": "Audit, Claim, Finding, Verdict, Witness, audit",

@@ -1,74 +1,19 @@
 """The risk of a set of releases: what every attack got that applies, and the strongest of them.
 
-One definition for all outputs: the strongest attack is the one with the greatest share, and it is
-never named without what the attacker knew. Two readings stand side by side: an attacker who has the
-very query in a list (query inference), and one who has not (words).
+Two readings stand side by side: an attacker who has the very query in a list (query inference), and
+one who has not (words). Where texts leave in company, a third: which of what left was meant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from sottovoce.choices import Release
+from sottovoce.privacy.attacks.company.report import CompanyReport
+from sottovoce.privacy.attacks.headline import Headline, strongest
 from sottovoce.privacy.attacks.ranked import Inference
 from sottovoce.privacy.attacks.words import Share, WordRecovery
-
-
-class Measured(Protocol):
-    """A result of an attack that can be compared with others."""
-
-    @property
-    def mean(self) -> float:
-        """The share that the attack got."""
-        ...
-
-
-M = TypeVar("M", bound=Measured)
-
-
-def strongest(results: Iterable[M]) -> M | None:
-    """The result of the attack that got most; the first of several. None where none applies.
-
-    It is chosen by the share that is then reported: this errs on the side of the attacker.
-    """
-    return max(results, key=lambda result: result.mean, default=None)
-
-
-@dataclass(frozen=True)
-class Headline:
-    """The most that any of the attacks tried got, which one did, and what it knew."""
-
-    what: str
-    """``words``, or ``queries``."""
-    attack: str
-    n: int
-    share: float
-    low: float
-    high: float
-    knows: str
-
-    @property
-    def mean(self) -> float:
-        """The share: by it attacks are compared."""
-        return self.share
-
-    @property
-    def sentence(self) -> str:
-        """In plain words, for people."""
-        got = {
-            "words": f"recovers {self.share:.0%} of the words",
-            "queries": f"names {self.share:.0%} of the queries at the first guess",
-        }[self.what]
-        return (
-            f"The strongest of the attacks tried ({self.attack}, {self.n} variants) {got} "
-            f"(95 %: {self.low:.0%}–{self.high:.0%}). The attacker knows {self.knows}."
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return vars(self)
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,6 +32,8 @@ class RiskReport:
     left_out: int = 0
     """Texts whose variants do not line up."""
     seeded: bool = False
+    company: CompanyReport | None = None
+    """Which string of a set was meant, where texts leave as sets."""
 
     @property
     def words(self) -> Headline | None:
@@ -113,6 +60,11 @@ class RiskReport:
             for n, inference in self.inferences
         )
 
+    @property
+    def groups(self) -> Headline | None:
+        """The largest share of sets in which an attacker named what stands for the query."""
+        return None if self.company is None else self.company.headline
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
@@ -122,9 +74,11 @@ class RiskReport:
             "strongest": {
                 "words": self.words and self.words.to_dict(),
                 "queries": self.queries and self.queries.to_dict(),
+                "groups": self.groups and self.groups.to_dict(),
             },
             "recoveries": [{"n": n, **recovery.to_dict()} for n, recovery in self.recoveries],
             "inferences": [{"n": n, **inference.to_dict()} for n, inference in self.inferences],
+            "company": self.company and self.company.to_dict(),
             "not_tried": self.not_tried,
             "left_out": self.left_out,
             "seeded": self.seeded,

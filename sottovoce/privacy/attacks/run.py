@@ -12,7 +12,9 @@ import numpy as np
 from sottovoce.choices import Release
 from sottovoce.encoders import Encoder
 from sottovoce.errors import UsageError
-from sottovoce.mechanisms.base import Mechanism, PoolMechanism, WordMechanism
+from sottovoce.mechanisms.base import Mechanism, PoolMechanism, SetMechanism, WordMechanism
+from sottovoce.privacy.attacks.company.report import CompanyReport
+from sottovoce.privacy.attacks.company.run import attack_released_sets
 from sottovoce.privacy.attacks.cosine import infer
 from sottovoce.privacy.attacks.denoiser import Denoiser, MadeFor
 from sottovoce.privacy.attacks.evidence import Evidence
@@ -66,6 +68,7 @@ NO_LOG = "it needs a query log: give one"
 NO_ORDER = "the words of the variants are in random order, and the mechanism is not known"
 RANDOM_ORDER = "the words of the variants are in random order"
 WHOLE_TEXTS = "the mechanism replaces whole texts: there are no words to line up"
+BY_GROUP = "a query is never named more often than what stands for it in the set"
 REWRITTEN = "no attack here knows how this mechanism rewrites a text"
 ANOTHER_LAW = (
     "this mechanism cannot have made these releases: name its parameters, its space and its output "
@@ -89,6 +92,7 @@ def attack(
     counts: Sequence[int] | None = None,
     attacks: Sequence[Attack] | None = None,
     denoiser: Denoiser | None = None,
+    session: bool = False,
     rng: Randomness = None,
     progress: Progress | None = None,
 ) -> RiskReport:
@@ -119,6 +123,8 @@ def attack(
     denoiser
         A network for one more attack on words. It must have been trained for this mechanism,
         release, number of variants, and log without what is attacked (``train_denoiser``).
+    session
+        Whether the releases are one person's, for attacks on sets; else everybody asks once.
     """
     if prior == "log" and log is None:
         raise UsageError("a prior from the log needs a log: give one")
@@ -155,7 +161,9 @@ def attack(
         run.by_place(mechanism)
     else:
         run.not_tried["words"] = WHOLE_TEXTS
-        if not isinstance(mechanism, PoolMechanism):
+        if isinstance(mechanism, SetMechanism):
+            run.by_company(mechanism, session)
+        elif not isinstance(mechanism, PoolMechanism):
             run.not_tried["aligned"] = REWRITTEN
         elif log is not None and "aligned" in run.attacks:
             run.by_sentence(log, mechanism)
@@ -168,6 +176,7 @@ def attack(
         not_tried=run.not_tried,
         left_out=run.left_out,
         seeded=is_seeded(rng),
+        company=run.company,
     )
 
 
@@ -199,6 +208,7 @@ class _Run:
     inferences: list[tuple[int, Inference]] = field(default_factory=list)
     not_tried: dict[str, str] = field(default_factory=dict)
     left_out: int = 0
+    company: CompanyReport | None = None
 
     def by_encoder(self, log: QueryLog, encoder: Encoder) -> None:
         """Query inference by cosine, as published."""
@@ -229,6 +239,11 @@ class _Run:
                 progress=self.progress,
             )
             self.inferences.append((n, inference))
+
+    def by_company(self, mechanism: SetMechanism, session: bool) -> None:
+        """Which string of a set was meant."""
+        self.company = attack_released_sets(mechanism, self.releases, self.log, session)
+        self.not_tried |= {"aligned": BY_GROUP, **self.company.not_tried}
 
     def by_place(self, mechanism: WordMechanism | None) -> None:
         """Attacks that line up the words of the variants."""

@@ -57,20 +57,25 @@ def same_subjects(
     rng
         Chooses the pairs; the same by default, as no privacy depends on it.
     """
+    return Subjects(
+        encoder=encoder.name,
+        threshold=alike_from(encoder, background, rng),
+        cosines=tuple(cosines(truths, guesses, encoder).tolist()),
+    )
+
+
+def alike_from(encoder: Encoder, background: Sequence[str], rng: Randomness = 0) -> float:
+    """The cosine from which on two texts have the same subject."""
     if len(set(background)) < 2:
         raise UsageError("random pairs need at least two different texts: give a larger log")
     generator = as_generator(rng)
     first = generator.integers(len(background), size=RANDOM_PAIRS)
     # Another text than the first: a step of at least one and less than all.
     second = (first + generator.integers(1, len(background), size=RANDOM_PAIRS)) % len(background)
-    random_pairs = _cosines(
+    random_pairs = cosines(
         [background[at] for at in first], [background[at] for at in second], encoder
     )
-    return Subjects(
-        encoder=encoder.name,
-        threshold=float(np.quantile(random_pairs, ALIKE)),
-        cosines=tuple(_cosines(truths, guesses, encoder).tolist()),
-    )
+    return float(np.quantile(random_pairs, ALIKE))
 
 
 def as_query(words: Sequence[str]) -> str:
@@ -78,14 +83,14 @@ def as_query(words: Sequence[str]) -> str:
     return " ".join(word for word in words if word not in FUNCTION_WORDS)
 
 
-def _cosines(first: Sequence[str], second: Sequence[str], encoder: Encoder) -> Float64Array:
+def cosines(first: Sequence[str], second: Sequence[str], encoder: Encoder) -> Float64Array:
     """Cosines of pairs of texts; -1 where one of them is blank."""
     vectors = encoder.encode([*first, *second]).astype(np.float64)
-    cosines = (vectors[: len(first)] * vectors[len(first) :]).sum(axis=1)
+    products = (vectors[: len(first)] * vectors[len(first) :]).sum(axis=1)
     blank = [
         not (left.strip() and right.strip()) for left, right in zip(first, second, strict=True)
     ]
-    return np.where(blank, -1.0, cosines)
+    return np.where(blank, -1.0, products)
 
 
 def fused_top(answers: Sequence[Sequence[str]], depth: int = DEPTH) -> list[str]:

@@ -1,0 +1,136 @@
+"""What attacks on company got: how often they name what stands for the query, and its subject."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sottovoce.encoders import Encoder
+from sottovoce.privacy.attacks.company.sets import SeenSet
+from sottovoce.privacy.attacks.headline import Headline, strongest
+from sottovoce.privacy.attacks.subject import alike_from, cosines
+from sottovoce.privacy.attacks.words import Share
+from sottovoce.text.comparing import folded_text
+from sottovoce.types import Float64Array
+
+
+@dataclass(frozen=True)
+class Naming:
+    """What one attacker named at the first guess, over all sets; it holds no text.
+
+    group
+        The string, or group, that stands for what was asked. Where several persons ask more than
+        once, they are resampled for the interval: the sets of one are not independent.
+    query
+        It is also what was asked, word for word.
+    subject
+        A string with the subject of what was asked (``subject.py``), whether it was meant or not.
+    """
+
+    attack: str
+    knows: str
+    group: Share
+    query: Share
+    subject: Share
+
+    @property
+    def mean(self) -> float:
+        """The share of sets in which the true group was named: by it attacks are compared."""
+        return self.group.value or 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        shares = {"group": self.group, "query": self.query, "subject": self.subject}
+        return {
+            "attack": self.attack,
+            "knows": self.knows,
+            **{name: {**vars(share), "value": share.value} for name, share in shares.items()},
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class CompanyReport:
+    """What all attacks on some sets got."""
+
+    sets: int
+    persons: int
+    strings: int
+    """In a set, at most."""
+    chance: float
+    """How often a blind guess at a string of the set is right."""
+    namings: tuple[Naming, ...]
+    not_tried: dict[str, str]
+    """Attacks that were not tried, and why: that is no zero."""
+
+    @property
+    def strongest(self) -> Naming | None:
+        """The attack that named most."""
+        return strongest(self.namings)
+
+    @property
+    def headline(self) -> Headline | None:
+        """The same, as other attacks report it."""
+        most = self.strongest
+        if most is None:
+            return None
+        share = most.group
+        return Headline(
+            "groups", most.attack, self.strings, most.mean, share.low, share.high, most.knows
+        )
+
+    def naming(self, attack: str) -> Naming:
+        """What one attack got."""
+        return next(made for made in self.namings if made.attack == attack)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "sets": self.sets,
+            "persons": self.persons,
+            "strings": self.strings,
+            "chance": self.chance,
+            "strongest": self.headline and self.headline.to_dict(),
+            "namings": [made.to_dict() for made in self.namings],
+            "not_tried": self.not_tried,
+        }
+
+    def __repr__(self) -> str:
+        return f"CompanyReport({self.sets} sets, {len(self.namings)} attacks)"
+
+
+class Judge:
+    """Who knows the truth: compares what attackers name with it."""
+
+    def __init__(self, seen: Sequence[SeenSet], encoder: Encoder, kind: Sequence[str]) -> None:
+        """``kind``: public texts, of which random pairs say when two have the same subject."""
+        self._seen, self._encoder = seen, encoder
+        self._alike_from = alike_from(encoder, kind)
+
+    def naming(self, attack: str, knows: str, scores: Sequence[Float64Array]) -> Naming:
+        """Judge the string with the largest score of each set; among equals one by chance."""
+        rng = np.random.default_rng(0)
+        named = [int(rng.choice(np.flatnonzero(row == row.max()))) for row in scores]
+        strings = [one.strings[at] for one, at in zip(self._seen, named, strict=True)]
+        right = [at == one.truth for one, at in zip(self._seen, named, strict=True)]
+        queries = [
+            hit and folded_text(string) == folded_text(one.text)
+            for one, string, hit in zip(self._seen, strings, right, strict=True)
+        ]
+        near = cosines([one.text for one in self._seen], strings, self._encoder)
+        alike = (near > self._alike_from).tolist()
+        shares = (self._by_person(hits) for hits in (right, queries, alike))
+        return Naming(attack, knows, *shares)
+
+    def _by_person(self, hits: Sequence[bool]) -> Share:
+        persons = [one.person for one in self._seen]
+        if len(set(persons)) in (1, len(persons)):
+            return Share.of_texts(hits)
+        right = dict.fromkeys(persons, 0)
+        total = dict.fromkeys(persons, 0)
+        for person, hit in zip(persons, hits, strict=True):
+            right[person] += hit
+            total[person] += 1
+        return Share.by_text(list(right.values()), list(total.values()))

@@ -1,0 +1,242 @@
+"""Every attack on company that applies, with what each attacker knows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from sottovoce.errors import UsageError
+from sottovoce.likeness import LEAST_REFERENCE, Likeness, fit_likeness
+from sottovoce.mechanisms.base import SetMechanism
+from sottovoce.pools import Pool
+from sottovoce.privacy.attacks.company.beliefs import (
+    Belief,
+    LikeHistory,
+    is_popular,
+    is_sensitive,
+    looks_like,
+    nothing,
+)
+from sottovoce.privacy.attacks.company.report import CompanyReport, Judge
+from sottovoce.privacy.attacks.company.sessions import by_session, clustering, linkage, repetition
+from sottovoce.privacy.attacks.company.sets import SeenSet, sets_of_cover
+from sottovoce.privacy.attacks.company.sources import recurrence, subtraction
+from sottovoce.privacy.attacks.query_log import QueryLog
+from sottovoce.privacy.attacks.releases import Released
+from sottovoce.text.comparing import folded_text
+from sottovoce.types import Float32Array, Float64Array
+
+LAW = "the pool, the parameters and the law of the sets"
+STRINGS = "strings as they may be sent"
+BACKGROUND = 1000
+"""Strings of the pool that stand for decoys in attacks on sessions."""
+NO_POPULARITY = "the pool states no popularity"
+NO_REFERENCE = "it learns from public texts of the person's kind: give a reference"
+NO_HISTORY = "it needs what persons asked before: give histories"
+NO_LIST = "it needs a list of decoys"
+NO_SESSIONS = "it needs several sets of a person: say whose they are"
+ONE_PERSON = "it needs the sets of several persons"
+
+
+@dataclass(frozen=True, repr=False)
+class Knowledge:
+    """What attackers have besides the sets.
+
+    reference
+        Public texts of the kind that these persons ask.
+    histories
+        What persons asked before, by their name in ``persons``.
+    decoys
+        A list from which decoys may have been taken.
+
+    What is attacked is taken out of the first two.
+    """
+
+    reference: Sequence[str] = ()
+    histories: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    decoys: Collection[str] = ()
+
+    def without(self, texts: Sequence[str]) -> Knowledge:
+        """The same without the texts that are attacked."""
+        attacked = frozenset(map(folded_text, texts))
+
+        def others(known: Sequence[str]) -> list[str]:
+            return [text for text in known if folded_text(text) not in attacked]
+
+        return Knowledge(
+            others(self.reference),
+            {person: others(asked) for person, asked in self.histories.items()},
+            self.decoys,
+        )
+
+
+def attack_company(
+    cover: SetMechanism,
+    sets: Sequence[Sequence[str]],
+    texts: Sequence[str],
+    *,
+    persons: Sequence[str] | None = None,
+    knowledge: Knowledge | None = None,
+) -> CompanyReport:
+    """Attack sets that a mechanism made, knowing its pool, parameters and law.
+
+    sets, texts
+        The strings released for each text, as ``Obfuscator`` gives them in ``variants``.
+    persons
+        Whose each is, in the order in which they were asked; by default everybody asks once.
+    """
+    known = knowledge or Knowledge()
+    if not known.decoys:  # All that this mechanism ever sends: subtracting it leaves nothing.
+        known = Knowledge(known.reference, known.histories, cover.pool.strings)
+    seen = sets_of_cover(cover, sets, texts, persons)
+    return attack_sets(seen, cover.pool, known, source=LAW)
+
+
+def attack_released_sets(
+    cover: SetMechanism, releases: Sequence[Released], log: QueryLog | None, session: bool
+) -> CompanyReport:
+    """Attack the sets of a file; the log shows what people of the kind ask.
+
+    session
+        Whether all are one person's; else everybody asks once.
+    """
+    attacked = [released for released in releases if released.variants]
+    return attack_company(
+        cover,
+        [released.variants for released in attacked],
+        [released.text for released in attacked],
+        persons=["one person"] * len(attacked) if session else None,
+        knowledge=Knowledge(() if log is None else log.queries),
+    )
+
+
+def attack_sets(
+    seen: Sequence[SeenSet],
+    pool: Pool,
+    knowledge: Knowledge | None = None,
+    *,
+    source: str = STRINGS,
+) -> CompanyReport:
+    """Attack sets from any source.
+
+    pool
+        Strings as the source may send them, decoys and queries alike: what is learned is learned
+        against them.
+    source
+        What is known of how sets are made, for reports.
+    """
+    if not seen:
+        raise UsageError("there is nothing to attack: there is no set")
+    known = (knowledge or Knowledge()).without([one.text for one in seen])
+    attackers = _Attackers(seen, pool, known, source)
+    judge = Judge(seen, pool.encoder, pool.strings)
+    namings = tuple(
+        judge.naming(attack, knows, scores) for attack, knows, scores in attackers.scores()
+    )
+    present = [1 / len(one.strings) for one in seen if one.truth >= 0]
+    return CompanyReport(
+        sets=len(seen),
+        persons=len({one.person for one in seen}),
+        strings=max(len(one.strings) for one in seen),
+        chance=float(sum(present) / len(seen)),
+        namings=namings,
+        not_tried=attackers.not_tried,
+    )
+
+
+Attempt = tuple[str, str, list[Float64Array]]
+"""An attack, what the attacker knows, and the log-odds of the strings of each set."""
+
+
+class _Attackers:
+    """All attackers: what they know, and what they make of it."""
+
+    def __init__(self, seen: Sequence[SeenSet], pool: Pool, known: Knowledge, source: str) -> None:
+        self.seen, self.pool, self.known, self.source = seen, pool, known, source
+        self.not_tried: dict[str, str] = {}
+
+    def scores(self) -> Iterator[Attempt]:
+        """The attacks that apply, one after the other; all others with the reason why not."""
+        beliefs = dict(self._beliefs())
+        for name, (knows, belief) in beliefs.items():
+            yield name, f"{self.source}; {knows}", [one.inside + belief(one) for one in self.seen]
+        yield from self._on_sources()
+        if len({one.person for one in self.seen}) == len(self.seen):
+            for name in ("repetition", "linkage", "clustering"):
+                self.not_tried[name] = NO_SESSIONS
+            return
+        yield from self._on_sessions(beliefs)
+
+    # What is believed of single strings
+
+    def _beliefs(self) -> Iterator[tuple[str, tuple[str, Belief]]]:
+        yield "law alone", ("nothing of what people ask", nothing)
+        if self.pool.popularity is None:
+            self.not_tried["popularity"] = NO_POPULARITY
+        else:
+            knows = "how popular strings are, as the pool says"
+            yield "popularity", (knows, is_popular(self.pool))
+        knows = "that people hide sensitive subjects, by a list of words"
+        yield "sensitive subjects", (knows, is_sensitive(self.pool.encoder))
+        if self.likeness is None:
+            self.not_tried["classifier"] = NO_REFERENCE
+        else:
+            knows = f"{self.likeness.reference:,} public texts of the person's kind"
+            yield "classifier", (knows, looks_like(self.likeness))
+        asked = {
+            person: texts
+            for person, texts in self.known.histories.items()
+            if len(texts) >= LEAST_REFERENCE
+        }
+        if not asked:
+            self.not_tried["history"] = NO_HISTORY
+        else:
+            kind = "" if self.likeness is None else ", and public texts of the person's kind"
+            knows = f"what the person asked before{kind}"
+            yield "history", (knows, LikeHistory(asked, self.pool, self.likeness))
+
+    @cached_property
+    def likeness(self) -> Likeness | None:
+        """What texts of the person's kind look like."""
+        if len(self.known.reference) < LEAST_REFERENCE:
+            return None
+        return fit_likeness(self.known.reference, self.pool)
+
+    # Where decoys come from
+
+    def _on_sources(self) -> Iterator[Attempt]:
+        if self.known.decoys:
+            knows = f"a list of {len(self.known.decoys):,} strings from which decoys are taken"
+            yield "subtraction", knows, subtraction(self.seen, self.known.decoys)
+        else:
+            self.not_tried["subtraction"] = NO_LIST
+        if len({one.person for one in self.seen}) > 1:
+            yield "recurrence", "the sets of all persons", recurrence(self.seen)
+        else:
+            self.not_tried["recurrence"] = ONE_PERSON
+
+    # Sessions
+
+    def _on_sessions(self, beliefs: Mapping[str, tuple[str, Belief]]) -> Iterator[Attempt]:
+        yield (
+            "repetition",
+            f"{self.source}; whose sets they are, and that the same was asked again",
+            by_session(self.seen, repetition),
+        )
+        together = "whose sets they are, and that they are about one subject"
+        background = self._background()
+        yield "linkage", together, by_session(self.seen, linkage(background))
+        for name, (knows, belief) in beliefs.items():
+            read = clustering(background, len(self.pool), belief)
+            yield (
+                "clustering" if belief is nothing else f"clustering, {name}",
+                f"{self.source}; {together}; {knows}",
+                by_session(self.seen, read),
+            )
+
+    def _background(self) -> Float32Array:
+        some = np.random.default_rng(0).permutation(len(self.pool))[:BACKGROUND]
+        return np.asarray(self.pool.vectors[np.sort(some)])

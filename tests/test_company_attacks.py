@@ -1,0 +1,303 @@
+"""Attacks on company: each breaks decoys that lack something, and cover where it says so."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from command_line import as_text, run_command
+from decoy_sources import (
+    K,
+    harmless,
+    near_subjects,
+    persons_on_subjects,
+    random_words,
+    released,
+    with_decoys,
+)
+from scipy import stats
+
+from sottovoce import mechanism
+from sottovoce.collections import load_judged_queries
+from sottovoce.errors import UsageError
+from sottovoce.likeness import fit_likeness
+from sottovoce.pools import Pool, load_pool
+from sottovoce.privacy import Knowledge, Released, attack, attack_company, attack_sets
+from sottovoce.privacy.attacks.company.sets import SeenSet, seen_sets, sets_of_cover
+
+LEVEL = 1e-4
+SUBJECTS = list(load_judged_queries("demo").values())
+"""What people would rather not be known for: 65 queries."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def home(tmp_path_factory):
+    """Vectors of made-up pools do not go into the cache of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOTTOVOCE_HOME", str(tmp_path_factory.mktemp("home")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def demo():
+    return load_pool("demo", "light")
+
+
+@pytest.fixture(scope="module")
+def uniform(demo):
+    return mechanism(f"cover:k={K}", pool=demo)
+
+
+@pytest.fixture(scope="module")
+def kind(demo):
+    """Queries of one kind: some to attack, some that make decoys popular, some to learn from."""
+    strings = near_subjects(demo, SUBJECTS, 15)
+    order = np.random.default_rng(0).permutation(len(strings))
+    return [[strings[at] for at in part] for part in np.array_split(order, 3)]
+
+
+@pytest.fixture(scope="module")
+def matched(demo, kind):
+    """Decoys by how much strings look like the kind."""
+    ratios = fit_likeness(kind[1], demo).log_ratio(demo.strings, demo.vectors)
+    pool = Pool(demo.strings, "light", weights=np.exp(ratios))
+    return mechanism(f"cover:k={K},decoys=popular", pool=pool)
+
+
+def above_chance(share, chance):
+    """Whether so many hits are beyond chance."""
+    return stats.binomtest(share.right, share.total, chance, "greater").pvalue < LEVEL
+
+
+def others(demo):
+    return [string for string in demo.strings if string not in SUBJECTS]
+
+
+# Decoys that lack something
+
+
+def test_random_words_do_not_look_like_queries(demo):
+    rng = np.random.default_rng(1)
+    decoys = random_words(demo, 2000, rng)
+    seen = seen_sets(with_decoys(SUBJECTS, decoys, rng), SUBJECTS, demo.encoder)
+    known = Knowledge(reference=others(demo))
+    report = attack_sets(seen, Pool([*decoys, *others(demo)], "light"), known)
+    assert report.chance == pytest.approx(1 / K)
+    assert report.naming("classifier").mean > 0.4
+    assert report.strongest.mean >= report.naming("classifier").mean
+    assert not above_chance(report.naming("law alone").group, 1 / K)
+
+
+def test_a_short_list_is_subtracted_even_if_it_is_not_known(demo):
+    rng = np.random.default_rng(2)
+    decoys = others(demo)[:60]
+    seen = seen_sets(with_decoys(SUBJECTS, decoys, rng), SUBJECTS, demo.encoder)
+    report = attack_sets(seen, demo, Knowledge(decoys=decoys))
+    assert report.naming("subtraction").mean == 1
+    assert report.naming("recurrence").mean > 0.9
+    assert report.naming("subtraction").query.value == 1
+    # Nobody can subtract the pool from sets that hold nothing else, nor does a string recur.
+    cover = mechanism(f"cover:k={K}", pool=demo)
+    ours = attack_company(cover, released(cover, SUBJECTS), SUBJECTS)
+    for name in ("subtraction", "recurrence"):
+        assert not above_chance(ours.naming(name).group, ours.chance)
+
+
+def test_decoys_on_harmless_subjects_show_what_is_sensitive(demo, uniform):
+    rng = np.random.default_rng(3)
+    decoys = harmless(demo, SUBJECTS, 1000)
+    seen = seen_sets(with_decoys(SUBJECTS, decoys, rng), SUBJECTS, demo.encoder)
+    report = attack_sets(seen, demo)
+    assert report.naming("sensitive subjects").mean > 0.6
+    ours = attack_company(uniform, released(uniform, SUBJECTS), SUBJECTS)
+    assert ours.naming("sensitive subjects").mean < report.naming("sensitive subjects").mean - 0.2
+
+
+def test_fresh_decoys_name_what_is_asked_again_and_remembered_ones_do_not(demo, uniform):
+    persons = persons_on_subjects(demo, SUBJECTS[:60:3], 5, 1, np.random.default_rng(4))
+    reports = [
+        attack_company(uniform, sets, persons.texts, persons=persons.names)
+        for sets in (
+            released(uniform, persons.texts),
+            released(uniform, persons.texts, key=b"key"),
+        )
+    ]
+    for name in ("repetition", "linkage", "clustering"):
+        fresh, sticky = (report.naming(name).mean for report in reports)
+        assert fresh > 0.7
+        assert sticky <= 0.2
+
+
+# Cover
+
+
+def test_decoys_like_the_kind_leave_a_classifier_less(demo, uniform, matched, kind):
+    """It learns from other queries of the kind than those that made decoys popular."""
+    asked, _, learned = kind
+    known = Knowledge(reference=learned)
+    alike, like = (
+        attack_company(cover, released(cover, asked), asked, knowledge=known)
+        for cover in (uniform, matched)
+    )
+    assert above_chance(alike.naming("classifier").group, alike.chance)
+    assert alike.naming("classifier").mean > like.naming("classifier").mean + 0.05
+    assert not above_chance(like.naming("classifier").group, like.chance)
+    assert like.strongest.mean < alike.strongest.mean
+
+
+def test_who_knows_the_popularity_that_decoys_match_sees_nothing(matched, kind):
+    report = attack_company(matched, released(matched, kind[0]), kind[0])
+    assert not above_chance(report.naming("popularity").group, report.chance)
+
+
+@pytest.mark.slow
+def test_ten_searches_on_one_subject_by_twenty_persons(demo, uniform, matched, kind):
+    """Three queries, asked again and again: what sticky company takes from an attacker."""
+    persons = persons_on_subjects(demo, SUBJECTS[:60:3], 10, 3, np.random.default_rng(5))
+    known = Knowledge(kind[2], persons.histories)
+
+    def attacked(cover, key):
+        sets = released(cover, persons.texts, key=key)
+        return attack_company(cover, sets, persons.texts, persons=persons.names, knowledge=known)
+
+    fresh, sticky, sticky_matched = (
+        attacked(uniform, None),
+        attacked(uniform, b"key"),
+        attacked(matched, b"key"),
+    )
+    assert fresh.persons == 20
+    assert fresh.sets == 200
+    assert fresh.naming("repetition").mean > 0.7
+    assert sticky.naming("repetition").mean < 0.2
+    assert fresh.naming("clustering").mean > sticky.naming("clustering").mean + 0.1
+    assert sticky.naming("clustering").mean > sticky_matched.naming("clustering").mean + 0.1
+    # The subject is not hidden from one who knows it: nothing here says that it is.
+    assert sticky_matched.naming("history").mean > 0.5
+
+
+def test_queries_on_one_subject_are_linked_though_each_is_remembered(demo, uniform):
+    persons = persons_on_subjects(demo, SUBJECTS[:60:3], 8, 8, np.random.default_rng(6))
+    sets = released(uniform, persons.texts, key=b"key")
+    report = attack_company(uniform, sets, persons.texts, persons=persons.names)
+    for name in ("linkage", "clustering"):
+        assert report.naming(name).mean > 0.25
+    alone = attack_company(uniform, sets, persons.texts)
+    assert set(alone.not_tried) >= {"linkage", "clustering", "repetition"}
+    assert alone.strongest.mean < report.strongest.mean
+
+
+# Exactness
+
+
+def test_the_odds_are_those_of_the_exact_posterior(matched, kind):
+    """Belief and law together order the members of a set as ``Cover.posterior`` does."""
+    (seen,) = sets_of_cover(matched, released(matched, kind[0][:1]), kind[0][:1])
+    places = [matched.pool.place(string) for string in seen.strings]
+    prior = np.random.default_rng(1).random(len(matched.pool)) + 0.1
+    posterior = matched.posterior(np.array(places), prior)[places]
+    odds = np.exp(seen.inside + np.log(prior[places]))
+    assert odds / odds.sum() == pytest.approx(posterior / posterior.sum())
+
+
+def test_repeated_sets_are_read_by_the_law(matched, kind):
+    """The sum of the log-laws over sets, for each string, up to a constant."""
+    from sottovoce.privacy.attacks.company.sessions import repetition
+
+    texts = kind[0][:1] * 3
+    seen = sets_of_cover(matched, released(matched, texts), texts)
+    places = np.array([matched.pool.place(string) for one in seen for string in one.strings])
+    sets = places.reshape(3, -1)
+    exact = (matched.log_law(sets, places) - matched.law.log_weight(np.sort(sets))[:, None]).sum(0)
+    assert np.concatenate(repetition(seen)) == pytest.approx(exact)
+
+
+def test_groups_are_told_apart_and_strings_that_came_along_left_out(demo):
+    cover = mechanism("cover:k=5,m=3", pool=demo)
+    sets = released(cover, SUBJECTS[:20])
+    seen = sets_of_cover(cover, sets, SUBJECTS[:20])
+    meant = [demo.strings[at] for at in cover.representatives(SUBJECTS[:20])]
+    there = 0
+    for one, sent, string in zip(seen, sets, meant, strict=True):
+        assert 5 <= len(one.strings) <= len(sent) <= 15
+        assert {string for head in one.strings for string in _group(cover, head)} <= {*sent}
+        if one.truth >= 0:
+            there += 1
+            assert one.strings[one.truth] == string
+    assert there >= 14
+    assert attack_company(cover, sets, SUBJECTS[:20]).strings <= 15
+
+
+def _group(cover, head):
+    return cover.strings(np.array([cover.pool.place(head)]))
+
+
+def test_what_is_attacked_is_not_learned_from(demo):
+    known = Knowledge([*SUBJECTS, "bus times"], {"a": ["Skin  Cancer", "debt"]})
+    rest = known.without([*SUBJECTS[:-1], "skin cancer"])
+    assert rest.reference == [SUBJECTS[-1], "bus times"]
+    assert rest.histories == {"a": ["debt"]}
+
+
+# Reports and files
+
+
+def test_the_headline_is_the_strongest_with_what_it_knows(uniform, kind):
+    texts = kind[0][:60]
+    report = attack_company(
+        uniform, released(uniform, texts), texts, knowledge=Knowledge(reference=kind[2])
+    )
+    assert report.headline.share == max(made.mean for made in report.namings)
+    assert report.headline.knows == report.strongest.knows
+    assert "names what stands for the query" in report.headline.sentence
+    assert all(made.knows for made in report.namings)
+    assert report.not_tried["history"]
+    written = json.dumps(report.to_dict())
+    assert not any(text in written + repr(report) for text in texts)
+
+
+def test_no_set_and_strings_of_another_pool_are_refused(demo, uniform):
+    with pytest.raises(UsageError, match="nothing to attack"):
+        attack_company(uniform, [], [])
+    with pytest.raises(UsageError, match="nothing to attack"):
+        attack_sets([], demo)
+    with pytest.raises(UsageError, match="no string of this pool"):
+        attack_company(uniform, [["xqzzy plugh", "debt advice charity chat"]], ["debt"])
+    with pytest.raises(UsageError, match="one of each"):
+        attack_company(uniform, [["debt advice charity chat"]], ["debt", "more"])
+
+
+def test_a_seen_set_does_not_show_its_text(demo):
+    (seen,) = seen_sets([["skin cancer", "debt"]], ["skin cancer"], demo.encoder)
+    assert isinstance(seen, SeenSet)
+    assert "cancer" not in repr(seen)
+
+
+def test_attack_reads_releases_of_sets(demo, uniform):
+    texts = SUBJECTS[:8]
+    releases = [
+        Released(str(number), text, variants)
+        for number, (text, variants) in enumerate(zip(texts, released(uniform, texts), strict=True))
+    ]
+    report = attack(releases, mechanism=uniform, session=True)
+    assert report.groups is not None
+    assert report.groups.what == "groups"
+    assert report.company.persons == 1
+    assert {"clustering", "linkage"} <= {made.attack for made in report.company.namings}
+    assert report.words is None
+    assert report.to_dict()["strongest"]["groups"]["share"] == report.groups.share
+
+
+def test_the_command_attacks_a_file_of_sets(tmp_path):
+    typed = "\n".join(SUBJECTS[:6]).encode()
+    cover = ("-m", "cover:k=6", "--pool", "demo", "--encoder", "light", "-o", "jsonl")
+    made = run_command("obfuscate", "-", *cover, home=tmp_path, stdin=typed)
+    file = tmp_path / "covered.jsonl"
+    file.write_bytes(made.stdout)
+    pool = ("--pool", "demo", "--pool-encoder", "light")
+    shown = as_text(run_command("attack", str(file), *pool, "--session", home=tmp_path))
+    assert shown.returncode == 0, shown.stderr
+    assert "Which of 6 strings was meant?" in shown.stdout
+    assert "a blind guess" in shown.stdout
+    assert "names what stands for the query" in " ".join(shown.stdout.split())
+    assert not any(text in shown.stdout for text in SUBJECTS[:6])
