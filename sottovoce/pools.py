@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from sottovoce import pool_store
 from sottovoce.arrays import row_blocks
 from sottovoce.collections import DEMO, FROM_PACKAGE, read_strings
 from sottovoce.encoders import corpus_vectors, load_encoder
@@ -53,18 +54,49 @@ class Pool:
             if folded:
                 lines.setdefault(folded, " ".join(string.split()))
                 sums[folded] = sums.get(folded, 0.0) + weight
-        self.strings = tuple(lines.values())
-        if not self.strings:
+        if not lines:
             raise UsageError("the pool holds no string: nothing could ever be released")
         popularity = np.fromiter(sums.values(), dtype=np.float64)
-        self.popularity = popularity if (popularity != popularity[0]).any() else None
-        # Hashes of the folded strings, in ascending order: a dictionary of them would be large.
-        hashes = np.fromiter(map(hash, lines), dtype=np.int64)
-        self._order = np.argsort(hashes, kind="stable")
-        self._hashes = hashes[self._order]
+        self._fill(tuple(lines.values()), lines, popularity)
         self.encoder = load_encoder(encoder) if isinstance(encoder, str) else encoder
         self.name, self.source = name, source
         self._vectors: Float32Array | None = None
+
+    def _fill(
+        self, strings: tuple[str, ...], folded: Iterable[str], popularity: Float64Array | None
+    ) -> None:
+        """Take strings that are all different, and the same as texts are compared."""
+        self.strings = strings
+        some = popularity is not None and bool((popularity != popularity[0]).any())
+        self.popularity = popularity if some else None
+        # Hashes of the folded strings, in ascending order: a dictionary of them would be large.
+        hashes = np.fromiter(map(hash, folded), dtype=np.int64, count=len(strings))
+        self._order = np.argsort(hashes, kind="stable")
+        self._hashes = hashes[self._order]
+
+    @classmethod
+    def open(cls, name: str, encoder: str | Encoder = "auto") -> Pool:
+        """A pool that was made (``sottovoce pools make``), by its name.
+
+        ``auto`` is the encoder that it was made with. With another one, its vectors are computed
+        as those of any file.
+        """
+        facts = pool_store.pool_facts(name)
+        strings, popularity = pool_store.read_stored(facts)
+        pool = cls.__new__(cls)
+        pool._fill(strings, map(folded_text, strings), popularity)
+        wish = facts.encoder if encoder == "auto" else encoder
+        pool.encoder = load_encoder(wish) if isinstance(wish, str) else wish
+        pool.name = pool.source = name
+        pool._vectors = None
+        if pool.encoder.name == facts.encoder:
+            if pool.encoder.fingerprint != facts.encoder_fingerprint:
+                raise SottovoceError(
+                    f"the encoder of the pool '{name}' changed since it was made: make it again "
+                    "with 'sottovoce pools make --replace'"
+                )
+            pool._vectors = pool_store.map_vectors(facts)
+        return pool
 
     def prepare(self, progress: Progress | None = None) -> Pool:
         """Compute the vectors now rather than when they are first needed."""
@@ -151,15 +183,17 @@ def load_pool(
     """The pool in a source, its vectors computed (once) or mapped.
 
     source
-        ``demo`` (the demo log of queries), a text file with a string a line, JSON lines with
-        ``text``, tab-separated values (the last column), each perhaps gzipped; a folder or
-        ``ir_datasets:ID``: the queries of that collection.
+        The name of a pool that was made; ``demo`` (the demo log of queries); a text file with a
+        string a line, JSON lines with ``text``, tab-separated values (the last column), each
+        perhaps gzipped; a folder or ``ir_datasets:ID``: the queries of that collection.
     """
     return read_pool(str(source), encoder).prepare(progress)
 
 
 def read_pool(source: str, encoder: str | Encoder = "auto") -> Pool:
     """The same; vectors are computed when they are first needed."""
+    if pool_store.is_made(source):
+        return Pool.open(source, encoder)
     path = Path(source).expanduser()
     if source == DEMO or not path.exists():
         return Pool(read_strings(source), encoder, name=source, source=source)
@@ -168,9 +202,13 @@ def read_pool(source: str, encoder: str | Encoder = "auto") -> Pool:
 
 def check_source(source: str) -> None:
     """Refuse a source that is not there; nothing is read."""
-    path = os.path.expanduser(source)
-    if source != DEMO and not source.startswith(FROM_PACKAGE) and not os.path.exists(path):
-        raise UsageError(f"there is no '{source}': use demo, or check the path")
+    if source == DEMO or source.startswith(FROM_PACKAGE) or pool_store.is_made(source):
+        return
+    if not os.path.exists(os.path.expanduser(source)):
+        raise UsageError(
+            f"there is no '{source}': use demo, a pool that 'sottovoce pools list' shows, or check "
+            "the path"
+        )
 
 
 def _rebuilt(
