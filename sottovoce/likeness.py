@@ -1,0 +1,221 @@
+"""Likeness: how much likelier a string of a pool stands for texts of one kind than any other does.
+
+The ratio of two densities: of the strings that stand for public texts of that kind, the reference,
+and of all strings of the pool. A logistic regression learns it, over what shows (words, question
+words, casing, punctuation, rarity of words) and over the vector. An attacker reads off it which
+member of a set looks like a person's query; decoys that are drawn by it look as much like one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import regex
+from scipy.optimize import minimize
+
+from sottovoce.arrays import row_blocks
+from sottovoce.encoders.base import Encoder
+from sottovoce.errors import UsageError
+from sottovoce.text.comparing import folded_text
+from sottovoce.text.words import FUNCTION_WORDS, words
+from sottovoce.threads import single_threaded_blas
+from sottovoce.types import BoolArray, Float32Array, Float64Array, IntArray
+
+MOST_TEXTS = 10_000
+"""So many of the reference, and of the pool, are learned from: a fixed sample of larger ones."""
+PENALTIES = (10.0, 1.0, 1e-1, 1e-2, 1e-3, 1e-4)
+"""Of the squared weights; the one with the largest likelihood on texts held out is taken."""
+LOOKS_PENALTY = 0.01
+"""Of that, for the few weights of what shows: they need less than the many of a vector."""
+FOLDS = 3
+LEAST_REFERENCE = 2 * FOLDS
+LENGTHS = (1, 2, 3, 4, 5, 6, 8, 11)
+"""Numbers of words from which on a text counts as longer."""
+_QUESTION_WORDS = """
+what who whom whose which when where why how can could is are was were do does did should would
+will has have may
+"""
+QUESTION_WORDS = frozenset(_QUESTION_WORDS.split())
+LOOKS = len(LENGTHS) + 12
+"""How many numbers say what shows of a text."""
+_MARKS = regex.compile(r"[^\p{L}\p{M}\p{N}\s]")
+
+
+class PublicStrings(Protocol):
+    """What is needed of a ``Pool``."""
+
+    strings: tuple[str, ...]
+    encoder: Encoder
+
+    @property
+    def vectors(self) -> Float32Array:
+        """The vector of each string."""
+
+    def place(self, text: str) -> int | None:
+        """Where the same text stands; None if it does not."""
+
+    def best(self, points: Float32Array, k: int) -> IntArray:
+        """The places of the nearest strings, best first."""
+
+
+class Looks:
+    """What shows of a text beside its subject, as numbers; rarity of words is that in the pool.
+
+    A string of the pool is left out of the counts when it is looked at itself: else words that no
+    other string has would tell members of the pool from all other texts.
+    """
+
+    def __init__(self, pool: PublicStrings) -> None:
+        self._pool = pool
+        self._counts: Counter[str] = Counter()
+        for string in pool.strings:
+            self._counts.update(set(words(string)))
+
+    def of(self, texts: Sequence[str]) -> Float64Array:
+        """A row for each text."""
+        return np.array([self._row(text) for text in texts], dtype=np.float64)
+
+    def _row(self, text: str) -> list[float]:
+        said = words(text)
+        length = max(len(said), 1)
+        own = 0 if self._pool.place(text) is None else 1
+        rarities = [-np.log1p(self._counts[word] - own) for word in said] or [0.0]
+        letters = [mark for mark in text if mark.isalpha()] or ["a"]
+        capitals = sum(letter.isupper() for letter in letters) / len(letters)
+        return [
+            *(float(len(said) >= at_least) for at_least in LENGTHS),
+            np.log1p(len(text)),
+            float(bool(said) and said[0] in QUESTION_WORDS),
+            float(any(word in QUESTION_WORDS for word in said)),
+            sum(word in FUNCTION_WORDS for word in said) / length,
+            float(letters[0].isupper()),
+            capitals,
+            float("?" in text),
+            float(text.endswith(".")),
+            len(_MARKS.findall(text)) / length,
+            sum(any(mark.isdigit() for mark in word) for word in said) / length,
+            float(np.mean(rarities)),
+            float(max(rarities)),
+        ]
+
+
+@dataclass(frozen=True, repr=False)
+class Likeness:
+    """A learned log-ratio of densities: what stands for the reference, against all of the pool."""
+
+    looks: Looks
+    middle: Float64Array
+    spread: Float64Array
+    weights: Float64Array
+    """The last is the intercept."""
+    reference: int
+    """How many texts it was learned from."""
+
+    def log_ratio(self, texts: Sequence[str], vectors: Float32Array) -> Float64Array:
+        """The logarithm of the ratio of densities, reference over pool, at each text.
+
+        vectors
+            Of the texts, by the pool's encoder; a pool's own come from ``pool.vectors``.
+        """
+        if len(texts) != len(vectors):
+            raise UsageError(f"{len(texts)} texts have {len(vectors)} vectors: give one for each")
+        ratios, start = [np.empty(0)], 0
+        with single_threaded_blas():  # Several threads would round differently.
+            for block in row_blocks(vectors):
+                rows = _features(self.looks, texts[start : start + len(block)], block)
+                start += len(block)
+                standard = (rows - self.middle) / self.spread
+                ratios.append(standard @ self.weights[:-1] + self.weights[-1])
+        return np.concatenate(ratios)
+
+    def __repr__(self) -> str:
+        return f"Likeness({self.reference} texts)"
+
+
+def fit_likeness(reference: Sequence[str], pool: PublicStrings) -> Likeness:
+    """Learn which strings of a pool look as if they stood for texts like the reference.
+
+    Only strings of the pool are compared, as only they are ever released: how the reference is
+    written (capitals, full stops) counts as far as strings of the pool are written so.
+
+    reference
+        Public texts of the kind that a person asks: another log, or the person's own history for
+        an attacker who has it. What is to be hidden or attacked must not be among them.
+    """
+    if isinstance(reference, str) or len(reference) < LEAST_REFERENCE:
+        raise UsageError(f"a kind of text is learned from at least {LEAST_REFERENCE} texts of it")
+    some = _sample(len(reference))
+    likes = _standing_for([reference[at] for at in some.tolist()], pool)
+    everything = np.concatenate([likes, _sample(len(pool.strings))])
+    looks = Looks(pool)
+    with single_threaded_blas():
+        strings = [pool.strings[at] for at in everything.tolist()]
+        rows = _features(looks, strings, pool.vectors[everything])
+        is_like = np.arange(len(rows)) < len(likes)
+        middle, spread = rows.mean(axis=0), rows.std(axis=0)
+        spread[spread < 1e-9] = 1.0
+        standard = np.column_stack([(rows - middle) / spread, np.ones(len(rows))])
+        penalty = max(PENALTIES, key=lambda size: _held_out(standard, is_like, size))
+        weights = _regression(standard, is_like, penalty)
+    return Likeness(looks, middle, spread, weights, len(likes))
+
+
+def _standing_for(texts: Sequence[str], pool: PublicStrings) -> IntArray:
+    """The place of each text in the pool, or of the nearest string."""
+    folded = [folded_text(text) for text in texts]
+    nearest = pool.best(pool.encoder.encode(folded), 1)[:, 0].tolist()
+    places = [pool.place(text) for text in folded]
+    own = [near if place is None else place for place, near in zip(places, nearest, strict=True)]
+    return np.array(own, dtype=np.int64)
+
+
+def _features(looks: Looks, texts: Sequence[str], vectors: Float32Array) -> Float64Array:
+    return np.concatenate([looks.of(texts), vectors.astype(np.float64)], axis=1)
+
+
+def _sample(size: int) -> IntArray:
+    """All places, or ``MOST_TEXTS`` of them, the same each time."""
+    if size <= MOST_TEXTS:
+        return np.arange(size)
+    return np.sort(np.random.default_rng(0).choice(size, MOST_TEXTS, replace=False))
+
+
+def _regression(rows: Float64Array, is_like: BoolArray, penalty: float) -> Float64Array:
+    """Weights of a logistic regression: of what shows, of the vector, and the intercept.
+
+    Both kinds count alike, so that the log-odds are the log-ratio of the densities.
+    """
+    signs = np.where(is_like, 1.0, -1.0)
+    shares = np.where(is_like, 0.5 / is_like.sum(), 0.5 / (~is_like).sum())
+    shrunk = np.full(rows.shape[1], penalty)
+    shrunk[:LOOKS] *= LOOKS_PENALTY
+    shrunk[-1] = 0
+
+    def loss(weights: Float64Array) -> tuple[float, Float64Array]:
+        margins = signs * (rows @ weights)
+        value = shares @ np.logaddexp(0, -margins) + 0.5 * shrunk @ weights**2
+        slopes = -signs * shares * np.exp(-np.logaddexp(0, margins))
+        return float(value), rows.T @ slopes + shrunk * weights
+
+    found = minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B")
+    return np.asarray(found.x)
+
+
+def _held_out(rows: Float64Array, is_like: BoolArray, penalty: float) -> float:
+    """The mean log-likelihood of texts that were not learned from, both kinds alike."""
+    # Every kind is spread over the folds in a fixed random order.
+    fold = np.empty(len(rows), dtype=np.int64)
+    for kind in (is_like, ~is_like):
+        fold[kind] = np.random.default_rng(1).permutation(int(kind.sum())) % FOLDS
+    values = []
+    for out in range(FOLDS):
+        weights = _regression(rows[fold != out], is_like[fold != out], penalty)
+        tested = fold == out
+        margins = np.where(is_like, 1.0, -1.0)[tested] * (rows[tested] @ weights)
+        likelihoods = -np.logaddexp(0, -margins)
+        values += [likelihoods[is_like[tested] == kind].mean() for kind in (True, False)]
+    return float(np.mean(values))

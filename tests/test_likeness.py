@@ -1,0 +1,83 @@
+"""Likeness: the learned ratio of densities, against a ratio that is known, and what it may see."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sottovoce.errors import UsageError
+from sottovoce.likeness import LOOKS, Looks, fit_likeness
+from sottovoce.pools import Pool, load_pool
+
+
+@pytest.fixture(scope="module")
+def demo():
+    return load_pool("demo", "light")
+
+
+def test_texts_of_a_kind_are_told_from_the_pool(demo):
+    """Long queries: learned from one half of them, found in the other."""
+    long = [string for string in demo.strings if len(string.split()) >= 5]
+    likeness = fit_likeness(long[::2], demo)
+    ratios = likeness.log_ratio(demo.strings, demo.vectors)
+    held_out = np.isin(demo.strings, long[1::2])
+    others = ~np.isin(demo.strings, long)
+    assert stats.mannwhitneyu(ratios[held_out], ratios[others]).pvalue < 1e-6
+    assert (ratios[held_out][:, None] > ratios[others]).mean() > 0.95
+
+
+def test_the_ratio_is_one_of_densities(demo):
+    """The mean of the ratio over the pool is 1, and where it is known, it comes out."""
+    short = [string for string in demo.strings if len(string.split()) <= 2]
+    others = [string for string in demo.strings if len(string.split()) > 2]
+    rng = np.random.default_rng(1)
+    # Short strings are four times as likely in the reference, and nothing else tells.
+    reference = [*rng.choice(short, 2000), *rng.choice(others, 500 * len(others) // len(short))]
+    ratios = fit_likeness(reference, demo).log_ratio(demo.strings, demo.vectors)
+    is_short = np.isin(demo.strings, short)
+    found = np.exp(ratios[is_short]).mean() / np.exp(ratios[~is_short]).mean()
+    assert found == pytest.approx(4, rel=0.15)
+    assert np.exp(ratios).mean() == pytest.approx(1, abs=0.1)
+
+
+def test_a_sample_of_the_pool_is_like_the_pool(demo):
+    """Nothing is found where there is nothing, on strings that were not learned from."""
+    order = np.random.default_rng(2).permutation(len(demo))
+    likeness = fit_likeness([demo.strings[at] for at in order[:300]], demo)
+    rest = order[300:]
+    ratios = likeness.log_ratio([demo.strings[at] for at in rest], demo.vectors[rest])
+    assert ratios.std() < 0.25
+
+
+def test_being_in_the_pool_does_not_show(demo):
+    """A string does not count itself: a word of its own is as rare as one that nobody has."""
+    pool = Pool(["zyx remedy", "cough remedy", "cough syrup"], "light")
+    looks = Looks(pool)
+    member, stranger = looks.of(["zyx remedy", "wvu remedy"])
+    assert member[-1] == stranger[-1] == 0
+    assert looks.of(["cough remedy"])[0, -1] == -np.log(2)
+
+
+def test_the_same_ratio_each_time(demo):
+    reference = demo.strings[:60]
+    first, second = (
+        fit_likeness(reference, demo).log_ratio(demo.strings[:500], demo.vectors[:500])
+        for _ in range(2)
+    )
+    assert first.tolist() == second.tolist()
+
+
+def test_too_few_texts_are_refused(demo):
+    with pytest.raises(UsageError, match="at least 6 texts"):
+        fit_likeness(["skin cancer"] * 5, demo)
+    with pytest.raises(UsageError, match="at least 6 texts"):
+        fit_likeness("skin cancer treatment", demo)
+    likeness = fit_likeness(demo.strings[:6], demo)
+    with pytest.raises(UsageError, match="give one for each"):
+        likeness.log_ratio(demo.strings[:3], demo.vectors[:2])
+
+
+def test_what_shows_comes_first_in_a_row(demo):
+    """The penalty goes by it."""
+    assert Looks(demo).of(["skin cancer", ""]).shape == (2, LOOKS)
