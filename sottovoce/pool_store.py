@@ -16,21 +16,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sottovoce.encoders.base import Encoder, corpus_vectors, vectors_file
 from sottovoce.errors import SottovoceError, UsageError, did_you_mean
 from sottovoce.files import move_folder
 from sottovoce.paths import pools_folder
 from sottovoce.resources.install import room_to_write
+from sottovoce.text.text_index import TextIndex
 from sottovoce.types import Float32Array, Float64Array, Progress
 
 LAYOUT = 1
-DESCRIPTION, STRINGS, POPULARITY, VECTORS = (
-    "pool.json",
-    "strings.txt",
-    "popularity.npy",
-    "vectors.npy",
-)
+DESCRIPTION, STRINGS = "pool.json", "strings.txt"
+POPULARITY, VECTORS = "popularity.npy", "vectors.npy"
+HASHES, PLACES = "hashes.npy", "places.npy"
 POOL_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 """What the names of pools look like, so that none of them leads out of its folder."""
 
@@ -110,30 +109,40 @@ def damaged(name: str) -> SottovoceError:
     )
 
 
-def read_stored(facts: PoolFacts) -> tuple[tuple[str, ...], Float64Array | None]:
-    """The strings of a pool and their popularity, if it states one."""
+def read_stored(facts: PoolFacts) -> tuple[tuple[str, ...], Float64Array | None, TextIndex]:
+    """The strings of a pool, their popularity, if it states one, and where each text stands."""
     try:
         data = (facts.folder / STRINGS).read_bytes()
-        popularity = np.load(facts.folder / POPULARITY) if facts.popularity is not None else None
-    except (OSError, ValueError, EOFError):
+    except OSError:
         raise damaged(facts.name) from None
+    popularity = None
+    if facts.popularity is not None:
+        popularity = _mapped(facts, POPULARITY, (facts.strings,), np.float64)
+    index = TextIndex(
+        _mapped(facts, HASHES, (facts.strings,), np.uint32),
+        _mapped(facts, PLACES, (facts.strings,), np.int64),
+    )
     strings = tuple(data.decode("utf-8", "replace").split("\n")[:-1])
     if hashlib.sha256(data).hexdigest() != facts.sha256 or len(strings) != facts.strings:
         raise damaged(facts.name)
-    if popularity is not None and popularity.shape != (facts.strings,):
-        raise damaged(facts.name)
-    return strings, popularity
+    return strings, popularity, index
 
 
 def map_vectors(facts: PoolFacts) -> Float32Array:
     """The vectors of a pool, mapped: they are read as they are needed."""
+    return _mapped(facts, VECTORS, (facts.strings, facts.dimension), np.float32)
+
+
+def _mapped(
+    facts: PoolFacts, file: str, shape: tuple[int, ...], kind: type[np.generic]
+) -> NDArray[Any]:
     try:
-        vectors: Float32Array = np.load(facts.folder / VECTORS, mmap_mode="r")
+        array = np.load(facts.folder / file, mmap_mode="r")
     except (OSError, ValueError, EOFError):
         raise damaged(facts.name) from None
-    if vectors.shape != (facts.strings, facts.dimension) or vectors.dtype != np.float32:
+    if array.shape != shape or array.dtype != kind:
         raise damaged(facts.name)
-    return np.asarray(vectors)
+    return np.asarray(array)
 
 
 def check_name(name: str, *, replace: bool = False) -> None:
@@ -156,6 +165,7 @@ def store_pool(
     facts: PoolFacts,
     strings: Sequence[str],
     popularity: Float64Array | None,
+    index: TextIndex,
     encoder: Encoder,
     *,
     replace: bool = False,
@@ -169,6 +179,8 @@ def store_pool(
         (folder / STRINGS).write_bytes(strings_data(strings))
         if popularity is not None:
             np.save(folder / POPULARITY, popularity)
+        np.save(folder / HASHES, index.hashes)
+        np.save(folder / PLACES, index.places)
         corpus_vectors(encoder, strings, progress)
         vectors_file(encoder, strings).replace(folder / VECTORS)
         content = {"layout": LAYOUT, **asdict(facts)}

@@ -20,6 +20,7 @@ from sottovoce.encoders.base import Encoder
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.spaces.nearest import Nearest
 from sottovoce.text.comparing import folded_text
+from sottovoce.text.text_index import TextIndex
 from sottovoce.threads import single_threaded_blas
 from sottovoce.types import Float32Array, Float64Array, IntArray, Progress
 
@@ -56,23 +57,21 @@ class Pool:
                 sums[folded] = sums.get(folded, 0.0) + weight
         if not lines:
             raise UsageError("the pool holds no string: nothing could ever be released")
-        popularity = np.fromiter(sums.values(), dtype=np.float64)
-        self._fill(tuple(lines.values()), lines, popularity)
+        self._fill(
+            tuple(lines.values()), np.fromiter(sums.values(), np.float64), TextIndex.of(lines)
+        )
         self.encoder = load_encoder(encoder) if isinstance(encoder, str) else encoder
         self.name, self.source = name, source
         self._vectors: Float32Array | None = None
 
     def _fill(
-        self, strings: tuple[str, ...], folded: Iterable[str], popularity: Float64Array | None
+        self, strings: tuple[str, ...], popularity: Float64Array | None, index: TextIndex
     ) -> None:
-        """Take strings that are all different, and the same as texts are compared."""
+        """Take strings that are all different as texts are compared."""
         self.strings = strings
         some = popularity is not None and bool((popularity != popularity[0]).any())
         self.popularity = popularity if some else None
-        # Hashes of the folded strings, in ascending order: a dictionary of them would be large.
-        hashes = np.fromiter(map(hash, folded), dtype=np.int64, count=len(strings))
-        self._order = np.argsort(hashes, kind="stable")
-        self._hashes = hashes[self._order]
+        self.index = index
 
     @classmethod
     def open(cls, name: str, encoder: str | Encoder = "auto") -> Pool:
@@ -82,9 +81,8 @@ class Pool:
         as those of any file.
         """
         facts = pool_store.pool_facts(name)
-        strings, popularity = pool_store.read_stored(facts)
         pool = cls.__new__(cls)
-        pool._fill(strings, map(folded_text, strings), popularity)
+        pool._fill(*pool_store.read_stored(facts))
         wish = facts.encoder if encoder == "auto" else encoder
         pool.encoder = load_encoder(wish) if isinstance(wish, str) else wish
         pool.name = pool.source = name
@@ -125,14 +123,7 @@ class Pool:
 
     def place(self, text: str) -> int | None:
         """Where the same text stands in the pool; None if it does not."""
-        folded = folded_text(text)
-        first, end = (
-            int(np.searchsorted(self._hashes, hash(folded), side)) for side in ("left", "right")
-        )
-        for place in self._order[first:end].tolist():
-            if folded_text(self.strings[place]) == folded:
-                return int(place)
-        return None
+        return self.index.find(text, self.strings)
 
     @cached_property
     def covariance(self) -> Float64Array:

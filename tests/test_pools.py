@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from command_line import as_text, run_command
 
-from sottovoce import mechanism, pool_store
+from sottovoce import Obfuscator, mechanism, pool_store
 from sottovoce.collections import load_collection
 from sottovoce.encoders.base import embeddings_folder
 from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.mechanisms.company import POPULAR, UNIFORM
 from sottovoce.paths import pools_folder
 from sottovoce.pool_making import cleaned, make_pool, strings_of
 from sottovoce.pool_making.cleaning import reason_to_leave_out
@@ -124,6 +125,48 @@ def test_the_demo_gives_titles_and_phrases():
     assert {2, 3} <= {len(phrase.split()) for phrase in phrases} <= {1, 2, 3, 4, 5}
 
 
+# Popularity that is learned
+
+
+def test_popularity_is_learned_from_what_people_ask(tmp_path):
+    """Long strings of the demo are what is asked: long strings get the popularity."""
+    pool = load_pool("demo", "light")
+    long = [string for string in pool.strings if len(string.split()) >= 5]
+    like = tmp_path / "like.txt"
+    like.write_text("\n".join([*long[::2], "www.example.com"]))
+    facts = make_pool("demo-like", ["demo"], "light", like=str(like))
+    assert f"{len(long[::2]):,} texts" in facts.popularity
+    made = load_pool("demo-like")
+    assert made.strings == tuple(string for string in pool.strings if string != "1066")
+    is_long = np.array([len(string.split()) >= 5 for string in made.strings])
+    assert made.popularity.sum() == pytest.approx(1)
+    assert made.popularity[is_long].sum() > 0.8 > 2 * is_long.mean()
+    # Strings that were learned from and those that were not: the kind counts, not the string.
+    learned, other = (
+        made.popularity[np.isin(made.strings, half)] for half in (long[::2], long[1::2])
+    )
+    assert other.mean() == pytest.approx(learned.mean(), rel=0.25)
+
+
+def test_an_observer_with_the_same_prior_gains_nothing_of_matched_decoys(tmp_path):
+    pool = load_pool("demo", "light")
+    long = [string for string in pool.strings if len(string.split()) >= 5]
+    like = tmp_path / "like.txt"
+    like.write_text("\n".join(long[::2]))
+    make_pool("demo-like", ["demo"], "light", like=str(like))
+    made, asked = load_pool("demo-like"), long[1::2][:150]
+    best = {}
+    for decoys in ("uniform", "popular"):
+        cover = mechanism(f"cover:k=10,p=0.9,decoys={decoys}", pool=made)
+        runs = list(Obfuscator(cover, rng=1).obfuscate(asked))
+        best[decoys] = np.mean([run.company.guesses[POPULAR] for run in runs])
+        company = runs[0].company
+        assert set(company.guesses) == {UNIFORM, POPULAR}
+        assert company.best_guess == max(company.guesses.values())
+        assert all(f"takes {prior}" in company.sentence for prior in company.guesses)
+    assert best["popular"] < 0.15 < best["uniform"]
+
+
 # Made, opened, removed
 
 
@@ -147,6 +190,14 @@ def test_vectors_are_mapped_not_read(file):
     assert isinstance(pool.vectors.base, np.memmap)
     assert pool.nearest.vectors.base is pool.vectors.base, "the search works on the mapped rows"
     assert not list(embeddings_folder().glob("*.npy")), "they are kept once"
+
+
+def test_a_text_is_found_among_others_with_its_hash(monkeypatch):
+    """Short hashes meet: what has the same one is compared as a text."""
+    monkeypatch.setattr("sottovoce.text.text_index._hash", lambda text: len(text) % 2)
+    pool = Pool([*STRINGS, "loan advice", "advice on loans"], "light")
+    assert [pool.place(string.upper()) for string in pool.strings] == [0, 1, 2, 3, 4]
+    assert pool.place("something else") is None
 
 
 def test_all_alike_is_no_popularity(tmp_path):
@@ -186,7 +237,9 @@ def test_names_are_checked(file):
         pool_facts("mime")
 
 
-@pytest.mark.parametrize("damage", ["strings.txt", "popularity.npy", "vectors.npy", "pool.json"])
+@pytest.mark.parametrize(
+    "damage", ["strings.txt", "popularity.npy", "vectors.npy", "hashes.npy", "pool.json"]
+)
 def test_damage_is_noticed(file, damage):
     make_pool("mine", [str(file)], "light")
     path = pools_folder() / "mine" / damage

@@ -42,6 +42,14 @@ def make(
     least: Annotated[
         int, typer.Option(metavar="N", help="Leave out strings that come less often than this.")
     ] = 1,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REFERENCE",
+            help="Public queries of the kind that you ask, a source as above: by them the "
+            "popularity of strings is learned, for --decoys popular. Not your own.",
+        ),
+    ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace a pool of that name.")
     ] = False,
@@ -57,7 +65,9 @@ def make(
 
     start = time.monotonic()
     with progress_bar("encoding") as progress:
-        facts = make_pool(name, sources, encoder, least=least, replace=replace, progress=progress)
+        facts = make_pool(
+            name, sources, encoder, least=least, like=like, replace=replace, progress=progress
+        )
     if as_json:
         print_json(facts.to_dict())
         return
@@ -66,6 +76,7 @@ def make(
     say(
         f"{name}: {facts.strings:,} strings, {facts.encoder}, {facts.dimension} dimensions, made "
         f"in {time.monotonic() - start:.1f} s; use it with --pool {name}"
+        + (f" --decoys popular: {facts.popularity}" if like else "")
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import typer
 
@@ -113,11 +113,22 @@ class CoverOptions:
         ),
     ] = None
 
+    decoys: Annotated[
+        Literal["uniform", "popular"] | None,
+        typer.Option(
+            help="How the others are drawn: all alike, or by the popularity that the pool states, "
+            "as one does that was made with --like; uniform if not given.",
+            show_default=False,
+        ),
+    ] = None
+
     def mechanism(self, how: SearchOptions, given: MechanismOptions) -> MechanismOptions:
         """What is asked for, as a mechanism; refuses options that would do nothing."""
         if self.cover is None:
-            if self.inclusion is not None or self.group is not None:
-                raise UsageError("--inclusion and --group go with --cover K: say how many queries")
+            if (self.inclusion, self.group, self.decoys) != (None, None, None):
+                raise UsageError(
+                    "--inclusion, --group and --decoys go with --cover K: say how many queries"
+                )
             return given
         ignored = {
             "-m": given.mechanism != defaults.MECHANISM,
@@ -129,7 +140,7 @@ class CoverOptions:
         for option in ignored:
             if ignored[option]:
                 raise UsageError(f"{option} does nothing with --cover: leave one of them out")
-        parameters = {"k": self.cover, "p": self.inclusion, "m": self.group}
+        parameters = {"k": self.cover, "p": self.inclusion, "m": self.group, "decoys": self.decoys}
         pairs = [f"{key}={value}" for key, value in parameters.items() if value is not None]
         return MechanismOptions("cover", None, pairs)
 

@@ -18,7 +18,7 @@ import numpy as np
 from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms.base import SetMechanism, parameter, require
 from sottovoce.mechanisms.build import register
-from sottovoce.mechanisms.company import Company
+from sottovoce.mechanisms.company import POPULAR, UNIFORM, Company
 from sottovoce.mechanisms.subsets import SubsetLaw
 from sottovoce.randomness import Draws, Randomness, as_generator
 from sottovoce.text import folded_text
@@ -169,7 +169,6 @@ class Cover(SetMechanism):
 
     def company(self, text: str, representative: int, members: IntArray) -> Company:
         """What a set is worth for this text, for the stated prior."""
-        alike = self.decoys == "uniform"
         epsilon = self.law.epsilon
         drawn = bool((np.asarray(members) == representative).any())
         return Company(
@@ -183,15 +182,15 @@ class Cover(SetMechanism):
             sent=drawn,
             inclusion=self.p,
             epsilon=epsilon if math.isfinite(epsilon) else None,
-            best_guess=self._best_guess(members),
-            prior="each as likely as the next" if alike else "each as likely as it is popular",
+            guesses=self._guesses(members),
         )
 
-    def _best_guess(self, members: IntArray) -> float:
-        """The largest posterior probability, for the stated prior."""
-        if self.decoys == "uniform":
-            return max(self.p / self.k, (1 - self.p) / (len(self.pool) - self.k))
-        return float(self.posterior(members, self.pool.popularity).max())
+    def _guesses(self, members: IntArray) -> dict[str, float]:
+        """The largest posterior probability: all strings alike, and as popular as the pool says."""
+        guesses = {UNIFORM: float(self.posterior(members, np.ones(len(self.pool))).max())}
+        if self.pool.popularity is not None:
+            guesses[POPULAR] = float(self.posterior(members, self.pool.popularity).max())
+        return guesses
 
     # What is promised
 
