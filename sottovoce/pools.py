@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from itertools import repeat
 from pathlib import Path
@@ -16,13 +17,18 @@ from sottovoce import pool_store
 from sottovoce.arrays import row_blocks
 from sottovoce.collections import DEMO, FROM_PACKAGE, read_strings
 from sottovoce.encoders import corpus_vectors, load_encoder
-from sottovoce.encoders.base import Encoder
+from sottovoce.encoders.base import Encoder, embeddings_folder
 from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.files import whole_file
 from sottovoce.spaces.nearest import Nearest
+from sottovoce.subjects import subjects_of
 from sottovoce.text.comparing import folded_text
 from sottovoce.text.text_index import TextIndex
 from sottovoce.threads import single_threaded_blas
 from sottovoce.types import Float32Array, Float64Array, IntArray, Progress
+
+SUBJECTS_LAYOUT = 1
+"""Raised when the same strings would have other subjects."""
 
 
 class Pool:
@@ -140,6 +146,21 @@ class Pool:
         if not spread > 1e-9 * len(self):
             raise UsageError("the strings of the pool all have the same vector: it has no shape")
         return np.asarray(centered / spread)
+
+    def subjects(self, count: int) -> IntArray:
+        """The number of the subject of each string, kept on disk; see :mod:`sottovoce.subjects`."""
+        key = hashlib.sha256(f"subjects {SUBJECTS_LAYOUT} {count} {self.sha256}".encode())
+        file = embeddings_folder() / f"{key.hexdigest()}.npy"
+        with suppress(OSError, ValueError, EOFError):
+            kept: IntArray = np.load(file)
+            if kept.shape == (len(self),) and kept.dtype == np.int64:
+                return kept
+        subjects = subjects_of(self.vectors, count)
+        with suppress(OSError):
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with whole_file(file) as growing, growing.open("wb") as out:
+                np.save(out, subjects)
+        return subjects
 
     @cached_property
     def nearest(self) -> Nearest:

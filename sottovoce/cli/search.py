@@ -122,12 +122,24 @@ class CoverOptions:
         ),
     ] = None
 
+    subjects: Annotated[
+        int | None,
+        typer.Option(
+            metavar="C",
+            help="Searches on one subject have others that run along: cut the pool into C subjects "
+            "(0: one for each 50 queries), and send one query each of K subjects that stay the "
+            "same as long as yours does. It hides the subject, not which query of it is meant.",
+            show_default=False,
+        ),
+    ] = None
+
     def mechanism(self, how: SearchOptions, given: MechanismOptions) -> MechanismOptions:
         """What is asked for, as a mechanism; refuses options that would do nothing."""
         if self.cover is None:
-            if (self.inclusion, self.group, self.decoys) != (None, None, None):
+            if any(vars(self)[option] is not None for option in vars(self)):
                 raise UsageError(
-                    "--inclusion, --group and --decoys go with --cover K: say how many queries"
+                    "--inclusion, --group, --decoys and --subjects go with --cover K: say how many "
+                    "queries"
                 )
             return given
         ignored = {
@@ -140,9 +152,15 @@ class CoverOptions:
         for option in ignored:
             if ignored[option]:
                 raise UsageError(f"{option} does nothing with --cover: leave one of them out")
-        parameters = {"k": self.cover, "p": self.inclusion, "m": self.group, "decoys": self.decoys}
+        parameters = {
+            "k": self.cover,
+            "p": self.inclusion,
+            "m": self.group,
+            "decoys": self.decoys,
+            "subjects": self.subjects,
+        }
         pairs = [f"{key}={value}" for key, value in parameters.items() if value is not None]
-        return MechanismOptions("cover", None, pairs)
+        return MechanismOptions("cover" if self.subjects is None else "cover-subjects", None, pairs)
 
 
 @grouped
@@ -287,6 +305,8 @@ def show(result: SearchResult, search: PrivateSearch, console: Console | None = 
     again = ""
     if result.recalled:
         again = ", of words that were sent before," if result.company is None else " again"
+        if result.company is not None and result.company.subjects is not None:
+            again = ", on subjects that were sent before,"
     where = "" if search.engine.remote else ", which plays the stranger on this machine"
     console.print(
         f"\n[bold]Sent[/bold]  {len(result.sent)} queries{again} to {result.engine}{where}:"

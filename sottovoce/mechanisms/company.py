@@ -21,6 +21,9 @@ class Company:
         chance put it, or its group, into the set; whether it was then sent.
     inclusion, epsilon
         How likely that was, and what the set tells between any two texts; None: without bound.
+    subjects
+        How many subjects the pool was cut into, if the queries are on as many different ones; None:
+        they are drawn without regard to it.
     guesses
         The largest exact probability that any string (or group) has given the set, for whoever
         knows pool, parameters and law, by what they believe beforehand of what texts are about.
@@ -37,6 +40,7 @@ class Company:
     inclusion: float
     epsilon: float | None
     guesses: Mapping[str, float]
+    subjects: int | None = None
 
     @property
     def prior(self) -> str:
@@ -59,6 +63,8 @@ class Company:
         queries, one = f"{self.queries} queries", "the one"
         if self.group_size > 1:
             queries, one = f"{queries} in {self.groups} groups", "the group"
+        if self.subjects is not None:
+            queries = f"{queries} on {self.groups} of {self.subjects:,} subjects"
         others = "".join(
             f"; who takes {prior}, {guess:.2g}, 1 in {1 / guess:.0f}"
             for prior, guess in self.guesses.items()

@@ -27,6 +27,10 @@ from sottovoce.text.tokens import tokenize
 from sottovoce.text.words import snippet
 
 SAME_SET = "this set was sent before: that it is sent again tells nothing new of the query"
+SAME_SUBJECTS = (
+    "searches with this company of subjects were sent before: these tell nothing new of which "
+    "subject is meant, as far as strings within a subject are asked as its weights say"
+)
 RECALLED = "each word was sent before, by the same draw: this tells nothing new of any of them"
 
 
@@ -245,6 +249,8 @@ class PrivateSearch:
         ranked = self._ranked(result.text, pooled)
         guarantee, recalled = result.guarantee, release.recalled
         again = RECALLED if result.company is None else SAME_SET
+        if result.company is not None and result.company.subjects is not None:
+            again = SAME_SUBJECTS
         query_words, sent_words = _words(result.text), _words(" ".join(sent))
         return SearchResult(
             query=result.text,
