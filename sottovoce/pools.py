@@ -21,13 +21,13 @@ from sottovoce.encoders.base import Encoder, embeddings_folder
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.files import whole_file
 from sottovoce.spaces.nearest import Nearest
-from sottovoce.subjects import subjects_of
+from sottovoce.subjects import ordered_within, subjects_of
 from sottovoce.text.comparing import folded_text
 from sottovoce.text.text_index import TextIndex
 from sottovoce.threads import single_threaded_blas
 from sottovoce.types import Float32Array, Float64Array, IntArray, Progress
 
-SUBJECTS_LAYOUT = 1
+SUBJECTS_LAYOUT = 2
 """Raised when the same strings would have other subjects."""
 
 
@@ -147,20 +147,24 @@ class Pool:
             raise UsageError("the strings of the pool all have the same vector: it has no shape")
         return np.asarray(centered / spread)
 
-    def subjects(self, count: int) -> IntArray:
-        """The number of the subject of each string, kept on disk; see :mod:`sottovoce.subjects`."""
+    def subjects(self, count: int) -> tuple[IntArray, IntArray]:
+        """The number of each string's subject, and all places, subject after subject, in order.
+
+        They are kept on disk; see :mod:`sottovoce.subjects`.
+        """
         key = hashlib.sha256(f"subjects {SUBJECTS_LAYOUT} {count} {self.sha256}".encode())
         file = embeddings_folder() / f"{key.hexdigest()}.npy"
         with suppress(OSError, ValueError, EOFError):
             kept: IntArray = np.load(file)
-            if kept.shape == (len(self),) and kept.dtype == np.int64:
-                return kept
+            if kept.shape == (2, len(self)) and kept.dtype == np.int64:
+                return kept[0], kept[1]
         subjects = subjects_of(self.vectors, count)
+        order = ordered_within(self.vectors, subjects)
         with suppress(OSError):
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with whole_file(file) as growing, growing.open("wb") as out:
-                np.save(out, subjects)
-        return subjects
+                np.save(out, np.stack([subjects, order]))
+        return subjects, order
 
     @cached_property
     def nearest(self) -> Nearest:

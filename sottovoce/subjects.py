@@ -1,5 +1,7 @@
 """Subjects: the strings of a pool in clusters, near strings together, fixed in public.
 
+Within a subject strings have an order, too, in which near ones mostly follow each other.
+
 Spherical k-means: a string belongs to the center with the largest inner product, and a center is
 the mean of its strings at length 1. It begins with strings drawn by a seed that everybody knows,
 and every decision is exact (``spaces.nearest``): the same pool has the same subjects everywhere.
@@ -13,6 +15,7 @@ from numpy.random import PCG64, Generator
 from sottovoce.arrays import row_blocks, unit_rows
 from sottovoce.errors import UsageError
 from sottovoce.spaces.nearest import Nearest
+from sottovoce.threads import single_threaded_blas
 from sottovoce.types import Float32Array, IntArray
 
 LEARNED_FROM = 50_000
@@ -41,6 +44,28 @@ def subjects_of(vectors: Float32Array, count: int) -> IntArray:
         centers = unit_rows(sums[held].astype(np.float32))
     _, subjects = np.unique(_nearest(centers, vectors), return_inverse=True)
     return np.asarray(subjects, dtype=np.int64)
+
+
+def ordered_within(vectors: Float32Array, subjects: IntArray) -> IntArray:
+    """The rows, subject after subject, in each a chain from a row to the nearest that is left.
+
+    A chain begins with the row that is farthest from all others of its subject.
+    """
+    rows = np.argsort(subjects, kind="stable")
+    ends = np.searchsorted(subjects[rows], np.arange(1, subjects.max() + 1))
+    return np.concatenate([members[_chain(vectors[members])] for members in np.split(rows, ends)])
+
+
+def _chain(rows: Float32Array) -> IntArray:
+    with single_threaded_blas():  # Several threads would round differently.
+        products = rows.astype(np.float64) @ rows.astype(np.float64).T
+    place = int(products.sum(axis=1).argmin())
+    chain = [place]
+    for _ in range(len(rows) - 1):
+        products[:, place] = -np.inf
+        place = int(products[place].argmax())
+        chain.append(place)
+    return np.array(chain, dtype=np.int64)
 
 
 def _nearest(centers: Float32Array, vectors: Float32Array) -> IntArray:

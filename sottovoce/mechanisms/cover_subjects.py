@@ -3,8 +3,9 @@
 The pool is cut into subjects in public (``sottovoce.subjects``). The subject of a text's string is
 hidden among others by the k-subset law of ``subsets.py``, which is drawn once for a subject if
 draws are remembered. Of each subject in the set one string leaves: of the text's own subject the
-string that stands for the text, of any other one that is drawn by public weights. Proofs are in
-``docs/cover.md``.
+string that stands for the text, of any other the one at the same place of its public order. So a
+run of searches that stays in one corner of its subject has decoys that stay in a corner of theirs.
+Proofs are in ``docs/cover.md``.
 """
 
 from __future__ import annotations
@@ -79,9 +80,14 @@ class CoverSubjects(Cover):
         usual = min(max(len(self.pool) // STRINGS_A_SUBJECT, self.k + 1), MOST_SUBJECTS)
         return self.subjects or usual
 
-    @cached_property
+    @property
     def subject_of(self) -> IntArray:
         """The number of the subject of each string."""
+        return self._cut[0]
+
+    @cached_property
+    def _cut(self) -> tuple[IntArray, IntArray]:
+        """The subject of each string; the strings, subject after subject, in their public order."""
         return self.pool.subjects(self.subject_count)
 
     @cached_property
@@ -97,6 +103,21 @@ class CoverSubjects(Cover):
         sums = np.bincount(self.subject_of, weights=self._shares)
         return np.asarray(self._shares / sums[self.subject_of])
 
+    @cached_property
+    def spans(self) -> tuple[Float64Array, Float64Array]:
+        """Where each string begins and ends between 0 and 1, if those of its subject lie in order.
+
+        A string takes as much room as its weight.
+        """
+        order = self._cut[1]
+        ends = np.cumsum(self.weights[order]) - self.subject_of[order]
+        last = np.diff(self.subject_of[order], append=self.law.size) > 0
+        ends[last] = 1.0
+        begins = np.where(np.roll(last, 1), 0.0, np.roll(ends, 1))
+        spans = np.empty((2, len(order)))
+        spans[:, order] = begins, ends
+        return spans[0], spans[1]
+
     @property
     def _shares(self) -> Float64Array:
         """The popularity that decoys match: as the pool states it, or all strings alike."""
@@ -108,7 +129,7 @@ class CoverSubjects(Cover):
     def made_with(self) -> str:
         """The hash of the pool, its encoder, its subjects, and the popularity of its strings."""
         digest = hashlib.sha256(self.pool.sha256.encode())
-        digest.update(self.subject_of.tobytes() + self._shares.tobytes())
+        digest.update(b"".join(part.tobytes() for part in (*self._cut, self._shares)))
         return digest.hexdigest()
 
     def law_places(self, places: IntArray) -> IntArray:
@@ -138,31 +159,28 @@ class CoverSubjects(Cover):
     def _drawn(self, representative: int, rng: Generator) -> IntArray:
         subject = int(self.subject_of[representative])
         members = self.law.draw(subject, rng)
-        # Remembered draws have a generator for each subject. The strings must be others for each
-        # string that is meant, so that they have one for each of these.
+        # Remembered draws have a generator for each subject. Where in its span a string is taken
+        # to lie must be independent for each string.
         digest = hashlib.sha256(rng.bytes(32) + representative.to_bytes(8, "little")).digest()
-        chances = keyed_generator(digest).random(self.k)
-        first, last = self._ends[members], self._ends[members + 1] - 1
-        low = np.where(first > 0, self._cumulated[first - 1], 0.0)
-        aims = low + chances * (self._cumulated[last] - low)
-        at = np.clip(np.searchsorted(self._cumulated, aims, side="right"), first, last)
-        places = np.where(members == subject, representative, self._by_subject[at])
-        places.sort()
-        return np.asarray(places)
+        begins, ends = self.spans
+        begin, end = begins[representative], ends[representative]
+        at = begin + float(keyed_generator(digest).random()) * (end - begin)
+        places = [
+            representative if c == subject else self._string_at(c, at) for c in members.tolist()
+        ]
+        return np.sort(np.array(places))
+
+    def _string_at(self, subject: int, at: float) -> int:
+        """The string of a subject in whose span a number between 0 and 1 lies."""
+        order, first, end = self._cut[1], self._firsts[subject], self._firsts[subject + 1]
+        inside = order[first:end]
+        place = int(np.searchsorted(self.spans[1][inside], at, side="right"))
+        return int(inside[min(place, len(inside) - 1)])
 
     @cached_property
-    def _by_subject(self) -> IntArray:
-        """The strings, subject after subject."""
-        return np.argsort(self.subject_of, kind="stable")
-
-    @cached_property
-    def _ends(self) -> IntArray:
-        """Where each subject begins in that order, and where the last one ends."""
-        return np.searchsorted(self.subject_of[self._by_subject], np.arange(self.law.size + 1))
-
-    @cached_property
-    def _cumulated(self) -> Float64Array:
-        return np.cumsum(self._shares[self._by_subject])
+    def _firsts(self) -> IntArray:
+        """Where each subject begins in the order, and where the last one ends."""
+        return np.searchsorted(self.subject_of[self._cut[1]], np.arange(self.law.size + 1))
 
     # What a set tells
 
@@ -170,21 +188,22 @@ class CoverSubjects(Cover):
         """The log-law of sets of strings given representatives x (by default all)."""
         rows = np.atleast_2d(np.asarray(sets, dtype=np.int64))
         places = np.arange(len(self.pool)) if inputs is None else np.asarray(inputs)
-        logs = np.log(self.weights)
         table = self.law.log_law(self.subject_of[rows], self.subject_of[places])
-        table = table + logs[rows].sum(axis=1)[:, None]
-        for column in rows.T:
-            # x itself is not drawn, and no other string of its subject can stand for it.
-            own = self.subject_of[column][:, None] == self.subject_of[places]
-            itself = column[:, None] == places
-            table = np.where(own, np.where(itself, table - logs[places], -np.inf), table)
-        return np.asarray(table)
+        return np.asarray(table + np.array([self._log_meeting(row, places) for row in rows]))
+
+    def _log_meeting(self, members: IntArray, places: IntArray) -> Float64Array:
+        """Of a string's span, the part that all members' spans share with it, as a logarithm.
+
+        Spans of one subject do not overlap: if another string of it is a member, there is none.
+        """
+        begins, ends = self.spans
+        low = np.maximum(begins[members].max(), begins[places])
+        high = np.minimum(ends[members].min(), ends[places])
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.maximum(high - low, 0)) - np.log(self.weights[places]))
 
     def posterior(self, members: IntArray, prior: Float64Array | None = None) -> Float64Array:
         """How likely each string of the pool is the one meant, given a set, for a stated prior."""
-        members = np.asarray(members, dtype=np.int64)
-        subjects = self.subject_of[members]
-        self.law.log_law(subjects[None], subjects[:1])  # It refuses what is no set.
         if prior is None:
             prior = self.law.matched_prior[self.subject_of] * self.weights
         beliefs = np.asarray(prior, dtype=np.float64)
@@ -192,15 +211,11 @@ class CoverSubjects(Cover):
             beliefs.shape == (len(self.pool),) and (beliefs >= 0).all() and beliefs.any(),
             "a prior has a number from 0 on for each string of the pool, not 0 for all",
         )
-        scores = np.where(
-            np.isin(self.subject_of, subjects), -np.inf, self.law.log_outside[self.subject_of]
-        )
-        scores[members] = self.law.log_inside[subjects] - np.log(self.weights[members])
+        (scores,) = self.log_law(members)
         with np.errstate(divide="ignore"):
             scores += np.log(beliefs)
         require(
-            scores.max() > -np.inf,
-            "the prior rules out every string that could have led to this set",
+            scores.max() > -np.inf, "no string that the prior allows could have led to this set"
         )
         chances = np.exp(scores - scores.max())
         return np.asarray(chances / chances.sum())

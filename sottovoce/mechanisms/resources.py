@@ -140,9 +140,10 @@ class PoolKind(ResourceKind):
         from sottovoce.pools import Pool, check_source
 
         class StandIn(Pool):
-            def subjects(self, count: int) -> IntArray:
+            def subjects(self, count: int) -> tuple[IntArray, IntArray]:
                 """Subjects of equal size: no vector is computed."""
-                return np.arange(len(self)) % count
+                places = np.arange(len(self))
+                return places * count // len(self), places
 
         if settings["pool"] is not None:
             check_source(settings["pool"])

@@ -87,7 +87,7 @@ def small_pool(subject: Subject[Cover], _: Step) -> list[Finding]:
     if abs(table.sum(axis=0) - 1).max() > TOLERANCE:
         return structural(name, "REFUTED", "the stated law does not sum to 1.", figures)
     with np.errstate(divide="ignore"):
-        logs = np.log(mechanism.by_law_place(table))
+        logs = np.log(mechanism.by_law_place(table[table.any(axis=1)]))
     finite = np.isfinite(logs).all()
     widest = float((logs.max(axis=1) - logs.min(axis=1)).max()) if finite else math.inf
     if not (widest == law.epsilon or abs(widest - law.epsilon) <= TOLERANCE):
