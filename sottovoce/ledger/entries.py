@@ -107,7 +107,7 @@ class Entry:
         """The entry for a result of this obfuscator."""
         space, sha256 = obfuscator.mechanism.metric_space or (None, None)
         counts = result.counts
-        several = 1 if result.release == "once" else len(result.variants)
+        several = 1 if result.release == "once" else min(len(result.variants), obfuscator.n)
         return cls(
             text=result.text,
             variants=result.variants,

@@ -133,6 +133,11 @@ class Obfuscator:
         )
 
     @property
+    def keeps_company(self) -> bool:
+        """Whether texts leave in company, which must not be another one each time."""
+        return isinstance(self.mechanism, SetMechanism)
+
+    @property
     def releases(self) -> int:
         """What the variants of a text count as: one release where all are read off one point."""
         return 1 if self.release == "once" else self.n

@@ -14,7 +14,7 @@ from sottovoce.engines.base import EngineError, LocalEngine, SearchEngine
 from sottovoce.errors import PrivacyWarning, SottovoceError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Entry, Ledger, Receipt
-from sottovoce.mechanisms.base import SetMechanism, require
+from sottovoce.mechanisms.base import require
 from sottovoce.mechanisms.company import Company
 from sottovoce.obfuscation import Obfuscation, Obfuscator
 from sottovoce.randomness import is_seeded
@@ -158,7 +158,7 @@ class PrivateSearch:
     def __post_init__(self) -> None:
         require(self.pooling in POOLINGS, f"pooling is one of {', '.join(POOLINGS)}")
         require(self.depth >= 1, f"depth must be at least 1, got {self.depth}")
-        if isinstance(self.obfuscator.mechanism, SetMechanism):
+        if self.obfuscator.keeps_company:
             self._require_memory()
         if is_seeded(self.obfuscator.rng) and self.engine.remote:
             warnings.warn(
@@ -169,7 +169,7 @@ class PrivateSearch:
 
     def _require_memory(self) -> None:
         """A query must not leave in other company each time: the sets would be compared."""
-        name = self.obfuscator.mechanism.name
+        name = "chorus" if self.obfuscator.mechanism.by_word else self.obfuscator.mechanism.name
         require(
             not self.fresh,
             f"{name} never draws a query's company anew (--fresh): what two sets have in common "
