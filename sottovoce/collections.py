@@ -65,6 +65,13 @@ def load_collection(name: str | Path = DEMO) -> Collection:
     )
 
 
+def read_documents(name: str) -> Iterator[Document]:
+    """The documents of ``demo``, of a folder or file, or of ``ir_datasets:ID``, one at a time."""
+    if name.startswith(FROM_PACKAGE):
+        return _package_documents(_package(name.removeprefix(FROM_PACKAGE)))
+    return read_corpus(_DEMO_FOLDER if name == DEMO else name)
+
+
 def load_judged_queries(name: str | Path = DEMO) -> dict[str, str]:
     """The queries of a collection that have judgments, by id; its documents are not read."""
     if str(name).startswith(FROM_PACKAGE):
@@ -121,8 +128,9 @@ def read_strings(source: Path | str) -> Iterator[str]:
         return (text for _, text in read_queries(queries))
     if not path.is_file():
         raise UsageError(
-            "there is no such pool: use demo, a file (.txt, .jsonl or .tsv, each perhaps with "
-            ".gz), a folder with queries.jsonl in it, or ir_datasets:ID"
+            "there is no such pool: use demo, one that 'sottovoce pools list' shows, a file (.txt, "
+            ".jsonl or .tsv, each perhaps with .gz), a folder with queries.jsonl in it, or "
+            "ir_datasets:ID"
         )
     kind = Path(path.name.removesuffix(".gz")).suffix
     if kind == ".jsonl":
@@ -168,14 +176,16 @@ def _package_judgments(dataset: Any) -> dict[str, dict[str, int]]:
     return dict(dataset.qrels_dict()) if dataset.has_qrels() else {}
 
 
+def _package_documents(dataset: Any) -> Iterator[Document]:
+    for doc in dataset.docs_iter():
+        yield Document(doc.doc_id, getattr(doc, "title", "") or "", doc.default_text())
+
+
 def _from_package(name: str) -> Collection:
     dataset = _package(name)
     return Collection(
         name=name,
-        documents=tuple(
-            Document(doc.doc_id, getattr(doc, "title", "") or "", doc.default_text())
-            for doc in dataset.docs_iter()
-        ),
+        documents=tuple(_package_documents(dataset)),
         queries=_package_queries(dataset),
         judgments=_package_judgments(dataset),
     )

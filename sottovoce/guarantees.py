@@ -15,6 +15,8 @@ WORD_BY_WORD = (
     "the number of words, their order and the punctuation between them are released as they are"
 )
 FIXED_LENGTH = "texts of different lengths are not covered: they can be told apart"
+SUBJECT = "subject"
+"""The scope of a promise about which of several subjects a text is on, not about its words."""
 MANY_RELEASES = "n independent variants of a text cost n times this"
 
 
@@ -87,6 +89,12 @@ class Guarantee:
             return (
                 f"local differential privacy with epsilon {self.epsilon:g} between any two texts, "
                 "for each release."
+            )
+        if self.scope == SUBJECT:
+            return (
+                f"local differential privacy with epsilon {self.epsilon:g} between any two "
+                "subjects, as far as texts on a subject come as its public weights say; which "
+                "text on it is meant is not hidden."
             )
         return (
             f"local differential privacy with epsilon {self.epsilon:g}, for each {self.scope} "

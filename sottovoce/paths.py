@@ -21,6 +21,11 @@ def spaces_folder() -> Path:
     return cache_folder() / "spaces"
 
 
+def pools_folder() -> Path:
+    """The folder of the pools that were made, one subfolder each."""
+    return cache_folder() / "pools"
+
+
 def data_folder() -> Path:
     """The user's folder for what cannot be made again, or ``$SOTTOVOCE_HOME``."""
     home = os.environ.get(HOME_VARIABLE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from itertools import repeat
 from pathlib import Path
@@ -12,15 +13,22 @@ from typing import Any
 
 import numpy as np
 
+from sottovoce import pool_store
 from sottovoce.arrays import row_blocks
 from sottovoce.collections import DEMO, FROM_PACKAGE, read_strings
 from sottovoce.encoders import corpus_vectors, load_encoder
-from sottovoce.encoders.base import Encoder
+from sottovoce.encoders.base import Encoder, embeddings_folder
 from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.files import whole_file
 from sottovoce.spaces.nearest import Nearest
+from sottovoce.subjects import ordered_within, subjects_of
 from sottovoce.text.comparing import folded_text
+from sottovoce.text.text_index import TextIndex
 from sottovoce.threads import single_threaded_blas
 from sottovoce.types import Float32Array, Float64Array, IntArray, Progress
+
+SUBJECTS_LAYOUT = 2
+"""Raised when the same strings would have other subjects."""
 
 
 class Pool:
@@ -53,18 +61,46 @@ class Pool:
             if folded:
                 lines.setdefault(folded, " ".join(string.split()))
                 sums[folded] = sums.get(folded, 0.0) + weight
-        self.strings = tuple(lines.values())
-        if not self.strings:
+        if not lines:
             raise UsageError("the pool holds no string: nothing could ever be released")
-        popularity = np.fromiter(sums.values(), dtype=np.float64)
-        self.popularity = popularity if (popularity != popularity[0]).any() else None
-        # Hashes of the folded strings, in ascending order: a dictionary of them would be large.
-        hashes = np.fromiter(map(hash, lines), dtype=np.int64)
-        self._order = np.argsort(hashes, kind="stable")
-        self._hashes = hashes[self._order]
+        self._fill(
+            tuple(lines.values()), np.fromiter(sums.values(), np.float64), TextIndex.of(lines)
+        )
         self.encoder = load_encoder(encoder) if isinstance(encoder, str) else encoder
         self.name, self.source = name, source
         self._vectors: Float32Array | None = None
+
+    def _fill(
+        self, strings: tuple[str, ...], popularity: Float64Array | None, index: TextIndex
+    ) -> None:
+        """Take strings that are all different as texts are compared."""
+        self.strings = strings
+        some = popularity is not None and bool((popularity != popularity[0]).any())
+        self.popularity = popularity if some else None
+        self.index = index
+
+    @classmethod
+    def open(cls, name: str, encoder: str | Encoder = "auto") -> Pool:
+        """A pool that was made (``sottovoce pools make``), by its name.
+
+        ``auto`` is the encoder that it was made with. With another one, its vectors are computed
+        as those of any file.
+        """
+        facts = pool_store.pool_facts(name)
+        pool = cls.__new__(cls)
+        pool._fill(*pool_store.read_stored(facts))
+        wish = facts.encoder if encoder == "auto" else encoder
+        pool.encoder = load_encoder(wish) if isinstance(wish, str) else wish
+        pool.name = pool.source = name
+        pool._vectors = None
+        if pool.encoder.name == facts.encoder:
+            if pool.encoder.fingerprint != facts.encoder_fingerprint:
+                raise SottovoceError(
+                    f"the encoder of the pool '{name}' changed since it was made: make it again "
+                    "with 'sottovoce pools make --replace'"
+                )
+            pool._vectors = pool_store.map_vectors(facts)
+        return pool
 
     def prepare(self, progress: Progress | None = None) -> Pool:
         """Compute the vectors now rather than when they are first needed."""
@@ -93,14 +129,7 @@ class Pool:
 
     def place(self, text: str) -> int | None:
         """Where the same text stands in the pool; None if it does not."""
-        folded = folded_text(text)
-        first, end = (
-            int(np.searchsorted(self._hashes, hash(folded), side)) for side in ("left", "right")
-        )
-        for place in self._order[first:end].tolist():
-            if folded_text(self.strings[place]) == folded:
-                return int(place)
-        return None
+        return self.index.find(text, self.strings)
 
     @cached_property
     def covariance(self) -> Float64Array:
@@ -117,6 +146,25 @@ class Pool:
         if not spread > 1e-9 * len(self):
             raise UsageError("the strings of the pool all have the same vector: it has no shape")
         return np.asarray(centered / spread)
+
+    def subjects(self, count: int) -> tuple[IntArray, IntArray]:
+        """The number of each string's subject, and all places, subject after subject, in order.
+
+        They are kept on disk; see :mod:`sottovoce.subjects`.
+        """
+        key = hashlib.sha256(f"subjects {SUBJECTS_LAYOUT} {count} {self.sha256}".encode())
+        file = embeddings_folder() / f"{key.hexdigest()}.npy"
+        with suppress(OSError, ValueError, EOFError):
+            kept: IntArray = np.load(file)
+            if kept.shape == (2, len(self)) and kept.dtype == np.int64:
+                return kept[0], kept[1]
+        subjects = subjects_of(self.vectors, count)
+        order = ordered_within(self.vectors, subjects)
+        with suppress(OSError):
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with whole_file(file) as growing, growing.open("wb") as out:
+                np.save(out, np.stack([subjects, order]))
+        return subjects, order
 
     @cached_property
     def nearest(self) -> Nearest:
@@ -151,15 +199,17 @@ def load_pool(
     """The pool in a source, its vectors computed (once) or mapped.
 
     source
-        ``demo`` (the demo log of queries), a text file with a string a line, JSON lines with
-        ``text``, tab-separated values (the last column), each perhaps gzipped; a folder or
-        ``ir_datasets:ID``: the queries of that collection.
+        The name of a pool that was made; ``demo`` (the demo log of queries); a text file with a
+        string a line, JSON lines with ``text``, tab-separated values (the last column), each
+        perhaps gzipped; a folder or ``ir_datasets:ID``: the queries of that collection.
     """
     return read_pool(str(source), encoder).prepare(progress)
 
 
 def read_pool(source: str, encoder: str | Encoder = "auto") -> Pool:
     """The same; vectors are computed when they are first needed."""
+    if pool_store.is_made(source):
+        return Pool.open(source, encoder)
     path = Path(source).expanduser()
     if source == DEMO or not path.exists():
         return Pool(read_strings(source), encoder, name=source, source=source)
@@ -168,9 +218,13 @@ def read_pool(source: str, encoder: str | Encoder = "auto") -> Pool:
 
 def check_source(source: str) -> None:
     """Refuse a source that is not there; nothing is read."""
-    path = os.path.expanduser(source)
-    if source != DEMO and not source.startswith(FROM_PACKAGE) and not os.path.exists(path):
-        raise UsageError(f"there is no '{source}': use demo, or check the path")
+    if source == DEMO or source.startswith(FROM_PACKAGE) or pool_store.is_made(source):
+        return
+    if not os.path.exists(os.path.expanduser(source)):
+        raise UsageError(
+            f"there is no '{source}': use demo, a pool that 'sottovoce pools list' shows, or check "
+            "the path"
+        )
 
 
 def _rebuilt(

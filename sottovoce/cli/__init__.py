@@ -21,6 +21,7 @@ from sottovoce.cli import (
     mechanisms,
     membership,
     obfuscate,
+    pools,
     quipu,
     sanitize,
     search,
@@ -84,6 +85,7 @@ for panel, commands in COMMANDS.items():
         app.command(command.__name__, cls=DiscreetCommand, rich_help_panel=panel)(command)
 app.add_typer(experiment.app, name="experiment", rich_help_panel=LAB)
 app.add_typer(spaces.app, name="spaces", rich_help_panel=SETUP)
+app.add_typer(pools.app, name="pools", rich_help_panel=SETUP)
 app.add_typer(ledger.app, name="ledger", rich_help_panel=SETUP)
 
 

@@ -85,7 +85,9 @@ def attack(
     ] = None,
     pool: Annotated[
         str | None,
-        typer.Option(help="Public strings that cover and comet release: demo, a file …"),
+        typer.Option(
+            help="Public strings that cover and comet release: demo, a pool's name, a file …"
+        ),
     ] = None,
     pool_encoder: Annotated[
         str,

@@ -209,7 +209,7 @@ def _say_what_it_means(result: Obfuscation) -> None:
             err=True,
         )
     if result.unchanged is not None:
-        whole = result.guarantee.scope == "text"
+        whole = result.company is not None or result.guarantee.scope == "text"
         what = "Variants that are the text itself" if whole else "Words that came back unchanged"
         typer.secho(f"{what}: {result.unchanged:.0%}.", dim=True, err=True)
     for caveat in result.guarantee.caveats:

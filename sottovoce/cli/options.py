@@ -102,7 +102,9 @@ class ResourceOptions(SpaceOptions):
     ] = None
     pool: Annotated[
         str | None,
-        typer.Option(help="Public strings that cover and comet release: demo, a file …"),
+        typer.Option(
+            help="Public strings that cover and comet release: demo, a pool's name, a file …"
+        ),
     ] = None
     encoder: Annotated[
         str,

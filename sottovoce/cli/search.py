@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import typer
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sottovoce.mechanisms import Mechanism
     from sottovoce.mechanisms.company import Company
     from sottovoce.obfuscation import Obfuscator
+    from sottovoce.pools import Pool
     from sottovoce.search import PrivateSearch, SearchResult, Step
     from sottovoce.spaces.space import WordSpace
     from sottovoce.types import Progress
@@ -113,11 +114,46 @@ class CoverOptions:
         ),
     ] = None
 
+    decoys: Annotated[
+        Literal["uniform", "popular"] | None,
+        typer.Option(
+            help="How the others are drawn: all alike, or by the popularity that the pool states, "
+            "as one does that was made with --like; uniform if not given.",
+            show_default=False,
+        ),
+    ] = None
+
+    subjects: Annotated[
+        int | None,
+        typer.Option(
+            metavar="C",
+            help="Searches on one subject have others that run along: cut the pool into C subjects "
+            "(0: one for each 50 queries), and send one query each of K subjects that stay the "
+            "same as long as yours does. It hides the subject, not which query of it is meant.",
+            show_default=False,
+        ),
+    ] = None
+
+    chorus: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            help="Instead of --cover, for queries that no public one stands for: obfuscate K - 1 "
+            "queries of --pool as yours is, and send the variants of all. Which is meant then has "
+            "no proof.",
+            show_default=False,
+        ),
+    ] = None
+
     def mechanism(self, how: SearchOptions, given: MechanismOptions) -> MechanismOptions:
         """What is asked for, as a mechanism; refuses options that would do nothing."""
         if self.cover is None:
-            if self.inclusion is not None or self.group is not None:
-                raise UsageError("--inclusion and --group go with --cover K: say how many queries")
+            others = (self.inclusion, self.group, self.decoys, self.subjects)
+            if any(option is not None for option in others):
+                raise UsageError(
+                    "--inclusion, --group, --decoys and --subjects go with --cover K: say how many "
+                    "queries"
+                )
             return given
         ignored = {
             "-m": given.mechanism != defaults.MECHANISM,
@@ -125,13 +161,20 @@ class CoverOptions:
             "--set": bool(given.set),
             "-n": how.n is not None,
             "--release": how.release is not None,
+            "--chorus": self.chorus is not None,
         }
         for option in ignored:
             if ignored[option]:
                 raise UsageError(f"{option} does nothing with --cover: leave one of them out")
-        parameters = {"k": self.cover, "p": self.inclusion, "m": self.group}
+        parameters = {
+            "k": self.cover,
+            "p": self.inclusion,
+            "m": self.group,
+            "decoys": self.decoys,
+            "subjects": self.subjects,
+        }
         pairs = [f"{key}={value}" for key, value in parameters.items() if value is not None]
-        return MechanismOptions("cover", None, pairs)
+        return MechanismOptions("cover" if self.subjects is None else "cover-subjects", None, pairs)
 
 
 @grouped
@@ -165,7 +208,12 @@ def search(
     if not query.strip():
         raise UsageError("give something to search for, or - to read it from standard input")
     mechanism = cover.mechanism(how, mechanism)
+    pool = None
+    if cover.chorus is not None:
+        pool, resources = _chorus_pool(resources), replace(resources, pool=None, encoder="auto")
     obfuscator = _obfuscator(how, mechanism, resources, texts, seed)
+    if pool is not None:
+        obfuscator = _in_chorus(obfuscator, pool, cover.chorus or 0)
     layout.check(obfuscator.mechanism)
     chosen = texts.protect is not None or texts.unprotected is not None
     private_search = _prepare(how, obfuscator, layout, drop_function_words=not chosen)
@@ -175,6 +223,22 @@ def search(
         print_json(result.to_dict())
     else:
         show(result, private_search)
+
+
+def _chorus_pool(resources: ResourceOptions) -> Pool:
+    from sottovoce.mechanisms.build import load_resource
+
+    with progress_bar("reading the pool") as progress:
+        pool: Pool = load_resource("pool", resources.settings, progress)
+        return pool
+
+
+def _in_chorus(obfuscator: Obfuscator, pool: Pool, k: int) -> Obfuscator:
+    """The same, with texts of the pool obfuscated beside each query."""
+    from sottovoce.obfuscation import Chorus
+
+    settings = {field.name: getattr(obfuscator, field.name) for field in fields(obfuscator)}
+    return Chorus(**settings, pool=pool, k=k)
 
 
 def _obfuscator(
@@ -280,6 +344,8 @@ def show(result: SearchResult, search: PrivateSearch, console: Console | None = 
     again = ""
     if result.recalled:
         again = ", of words that were sent before," if result.company is None else " again"
+        if result.company is not None and result.company.subjects is not None:
+            again = ", on subjects that were sent before,"
     where = "" if search.engine.remote else ", which plays the stranger on this machine"
     console.print(
         f"\n[bold]Sent[/bold]  {len(result.sent)} queries{again} to {result.engine}{where}:"

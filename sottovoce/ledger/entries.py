@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.guarantees import Guarantee, Notion
+from sottovoce.guarantees import SUBJECT, Guarantee, Notion
 
 if TYPE_CHECKING:
     from sottovoce.obfuscation import Obfuscation, Obfuscator
@@ -21,8 +21,8 @@ class Promise(NamedTuple):
     """Releases under the same promise add up; those under different promises never do.
 
     Euclidean distance in one space is another metric than in the next, so the space belongs to a
-    metric promise. A local promise about whole texts is another than one about words: ``metric``
-    says ``text`` there.
+    metric promise. A local promise about whole texts, or about their subjects, is another than one
+    about words: ``metric`` says ``text`` or ``subject`` there.
     """
 
     notion: Notion
@@ -32,8 +32,8 @@ class Promise(NamedTuple):
     @classmethod
     def of(cls, guarantee: Guarantee, space_sha256: str | None) -> Promise:
         """The promise that a guarantee makes on a space."""
-        if guarantee.notion == "local" and guarantee.scope == TEXT:
-            return cls("local", TEXT)
+        if guarantee.notion == "local" and guarantee.scope in (TEXT, SUBJECT):
+            return cls("local", guarantee.scope)
         metric = guarantee.notion == "metric"
         return cls(guarantee.notion, guarantee.metric, space_sha256 if metric else None)
 
@@ -52,6 +52,8 @@ def unit(notion: Notion, metric: str | None) -> str:
         return f"per unit of {metric} distance"
     if metric == TEXT:
         return "between any two texts"
+    if metric == SUBJECT:
+        return "between any two subjects"
     return "per word, inside its group" if notion == "group" else "per word"
 
 
@@ -105,7 +107,7 @@ class Entry:
         """The entry for a result of this obfuscator."""
         space, sha256 = obfuscator.mechanism.metric_space or (None, None)
         counts = result.counts
-        several = 1 if result.release == "once" else len(result.variants)
+        several = 1 if result.release == "once" else min(len(result.variants), obfuscator.n)
         return cls(
             text=result.text,
             variants=result.variants,

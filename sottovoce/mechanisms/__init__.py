@@ -5,6 +5,7 @@ from sottovoce.mechanisms import (
     cmp,
     comet,
     cover,
+    cover_subjects,
     custext,
     fea,
     mahalanobis,
@@ -18,5 +19,15 @@ from sottovoce.mechanisms.base import Mechanism, WordMechanism
 from sottovoce.mechanisms.build import kind, mechanism, names, parse, register
 
 __all__ = ["Mechanism", "WordMechanism", "aea", "cmp", "comet", "cover", "custext", "fea", "kind"]
-__all__ += ["mahalanobis", "mechanism", "names", "parse", "register", "resources", "santext", "tem"]
+__all__ += [
+    "cover_subjects",
+    "mahalanobis",
+    "mechanism",
+    "names",
+    "parse",
+    "register",
+    "resources",
+    "santext",
+    "tem",
+]
 __all__ += ["vickrey", "wbb"]

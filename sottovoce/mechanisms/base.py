@@ -400,6 +400,13 @@ class SetMechanism(Mechanism):
     def representatives(self, texts: Sequence[str]) -> IntArray:
         """The place in the pool of the string that stands for each text; no chance in it."""
 
+    def decided_by(self, representative: int) -> tuple[str, str]:
+        """What decides a set that is remembered, as kind and name: the string that is hidden.
+
+        A set is drawn once for it, and counted once.
+        """
+        return "representative", self.pool.strings[representative]
+
     def draw(self, representatives: IntArray, draws: Draws) -> IntArray:
         """A set for each representative: places of the pool, ascending, (draws.size, law.k)."""
         sets = np.empty((draws.size, self.law.k), dtype=np.int64)

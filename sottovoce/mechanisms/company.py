@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+UNIFORM, POPULAR = "each as likely as the next", "each as likely as it is popular"
+"""What observers may believe beforehand of what texts are about."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -17,9 +21,12 @@ class Company:
         chance put it, or its group, into the set; whether it was then sent.
     inclusion, epsilon
         How likely that was, and what the set tells between any two texts; None: without bound.
-    best_guess, prior
+    subjects
+        How many subjects the pool was cut into, if the queries are on as many different ones; None:
+        they are drawn without regard to it.
+    guesses
         The largest exact probability that any string (or group) has given the set, for whoever
-        knows pool, parameters and law, and believes this ``prior`` of what texts are about.
+        knows pool, parameters and law, by what they believe beforehand of what texts are about.
     """
 
     queries: int
@@ -32,8 +39,18 @@ class Company:
     sent: bool
     inclusion: float
     epsilon: float | None
-    best_guess: float
-    prior: str
+    guesses: Mapping[str, float]
+    subjects: int | None = None
+
+    @property
+    def prior(self) -> str:
+        """The belief that makes the best guess of all that were computed."""
+        return max(self.guesses, key=lambda prior: self.guesses[prior])
+
+    @property
+    def best_guess(self) -> float:
+        """The largest of the guesses."""
+        return self.guesses[self.prior]
 
     @property
     def query_sent(self) -> bool:
@@ -46,11 +63,18 @@ class Company:
         queries, one = f"{self.queries} queries", "the one"
         if self.group_size > 1:
             queries, one = f"{queries} in {self.groups} groups", "the group"
+        if self.subjects is not None:
+            queries = f"{queries} on {self.groups} of {self.subjects:,} subjects"
+        others = "".join(
+            f"; who takes {prior}, {guess:.2g}, 1 in {1 / guess:.0f}"
+            for prior, guess in self.guesses.items()
+            if prior != self.prior
+        )
         return (
             f"{queries}, drawn from {self.pool:,} public ones, leave for it. Whoever knows all of "
             f"these and how they are drawn, and takes {self.prior}, names {one} that stands for it "
-            f"with probability {self.best_guess:.2g} at most, 1 in {1 / self.best_guess:.0f}. "
-            "Whoever knows more of what people ask, or of you, may do better."
+            f"with probability {self.best_guess:.2g} at most, 1 in {1 / self.best_guess:.0f}"
+            f"{others}. Whoever knows more of what people ask, or of you, may do better."
         )
 
     @property
@@ -70,7 +94,14 @@ class Company:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {**vars(self), "query_sent": self.query_sent, "sentence": self.sentence}
+        return {
+            **vars(self),
+            "guesses": dict(self.guesses),
+            "best_guess": self.best_guess,
+            "prior": self.prior,
+            "query_sent": self.query_sent,
+            "sentence": self.sentence,
+        }
 
     def __repr__(self) -> str:
         return f"Company({self.queries} queries, best_guess={self.best_guess:.3g})"

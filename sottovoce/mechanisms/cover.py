@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
@@ -18,8 +18,9 @@ import numpy as np
 from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms.base import SetMechanism, parameter, require
 from sottovoce.mechanisms.build import register
-from sottovoce.mechanisms.company import Company
+from sottovoce.mechanisms.company import POPULAR, UNIFORM, Company
 from sottovoce.mechanisms.subsets import SubsetLaw
+from sottovoce.pools import Pool
 from sottovoce.randomness import Draws, Randomness, as_generator
 from sottovoce.text import folded_text
 from sottovoce.types import Float64Array, IntArray
@@ -69,6 +70,8 @@ class Cover(SetMechanism):
     )
     paper: ClassVar[str] = PAPER
     always_in_spec: ClassVar[tuple[str, ...]] = ("k", "p")
+    hides: ClassVar[str] = "string"
+    """What the law hides among others of its kind."""
 
     k: int = parameter(20, "strings in a set; groups of them, if m is above 1")
     p: float = parameter(USUAL_P, "chance that the text's own string is in the set; below 1")
@@ -95,12 +98,15 @@ class Cover(SetMechanism):
     @cached_property
     def law(self) -> SubsetLaw:
         """The law of the sets, over places in the pool."""
-        popularity = None
-        if self.decoys == "popular" and self.pool.popularity is not None:
-            counts = self.pool.popularity
-            shares = counts / counts.sum()
-            popularity = (1 - UNIFORM_SHARE) * shares + UNIFORM_SHARE / len(shares)
-        return SubsetLaw(len(self.pool), self.k, self.p, popularity)
+        return SubsetLaw(len(self.pool), self.k, self.p, self.popularity)
+
+    @cached_property
+    def popularity(self) -> Float64Array | None:
+        """The popularity that decoys match, as shares; None: all strings are alike."""
+        if self.decoys == "uniform" or self.pool.popularity is None:
+            return None
+        shares = self.pool.popularity / self.pool.popularity.sum()
+        return np.asarray((1 - UNIFORM_SHARE) * shares + UNIFORM_SHARE / len(shares))
 
     @cached_property
     def made_with(self) -> str:
@@ -156,6 +162,27 @@ class Cover(SetMechanism):
         ]
         return list(dict.fromkeys(places))
 
+    # What the law is about: here strings themselves
+
+    def law_places(self, places: IntArray) -> IntArray:
+        """The places in the law of what strings belong to."""
+        return places
+
+    def label(self, place: int) -> str:
+        """What is at a place of the law, in words."""
+        return self.pool.strings[place]
+
+    def by_law_place(self, chances: Float64Array) -> Float64Array:
+        """The chances of sets given places of the law, from those given strings: (sets, places)."""
+        return chances
+
+    def on_few(self, size: int, **changes: Any) -> Cover:
+        """The same mechanism on so few made-up strings that all sets can be listed."""
+        weights = None if self.decoys == "uniform" else range(1, size + 1)
+        strings = (f"string {number}" for number in range(size))
+        pool = Pool(strings, self.pool.encoder, weights=weights)
+        return replace(self, pool=pool, m=1, **changes)
+
     # What a set tells
 
     def log_law(self, sets: IntArray, inputs: IntArray | None = None) -> Float64Array:
@@ -169,7 +196,6 @@ class Cover(SetMechanism):
 
     def company(self, text: str, representative: int, members: IntArray) -> Company:
         """What a set is worth for this text, for the stated prior."""
-        alike = self.decoys == "uniform"
         epsilon = self.law.epsilon
         drawn = bool((np.asarray(members) == representative).any())
         return Company(
@@ -183,15 +209,15 @@ class Cover(SetMechanism):
             sent=drawn,
             inclusion=self.p,
             epsilon=epsilon if math.isfinite(epsilon) else None,
-            best_guess=self._best_guess(members),
-            prior="each as likely as the next" if alike else "each as likely as it is popular",
+            guesses=self._guesses(members),
         )
 
-    def _best_guess(self, members: IntArray) -> float:
-        """The largest posterior probability, for the stated prior."""
-        if self.decoys == "uniform":
-            return max(self.p / self.k, (1 - self.p) / (len(self.pool) - self.k))
-        return float(self.posterior(members, self.pool.popularity).max())
+    def _guesses(self, members: IntArray) -> dict[str, float]:
+        """The largest posterior probability: all strings alike, and as popular as the pool says."""
+        guesses = {UNIFORM: float(self.posterior(members, np.ones(len(self.pool))).max())}
+        if self.pool.popularity is not None:
+            guesses[POPULAR] = float(self.posterior(members, self.pool.popularity).max())
+        return guesses
 
     # What is promised
 
@@ -211,7 +237,7 @@ class Cover(SetMechanism):
         """
         if self.p < 1:
             return None
-        usual = SubsetLaw(len(self.pool), self.k, USUAL_P, self.law.popularity)
+        usual = SubsetLaw(self.law.size, self.k, USUAL_P, self.law.popularity)
         return Guarantee("local", usual.epsilon, scope="text")
 
     @property

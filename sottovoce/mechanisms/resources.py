@@ -6,9 +6,11 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.build import Facts, ResourceKind, Settings, register_resource
-from sottovoce.types import Progress
+from sottovoce.types import IntArray, Progress
 
 if TYPE_CHECKING:
     from sottovoce.engines import BM25
@@ -137,9 +139,15 @@ class PoolKind(ResourceKind):
         """Made-up strings; the encoder is the real one, since its dimension enters guarantees."""
         from sottovoce.pools import Pool, check_source
 
+        class StandIn(Pool):
+            def subjects(self, count: int) -> tuple[IntArray, IntArray]:
+                """Subjects of equal size: no vector is computed."""
+                places = np.arange(len(self))
+                return places * count // len(self), places
+
         if settings["pool"] is not None:
             check_source(settings["pool"])
-        return Pool(map(str, range(STAND_IN_STRINGS)), settings["encoder"], name="stand-in")
+        return StandIn(map(str, range(STAND_IN_STRINGS)), settings["encoder"], name="stand-in")
 
     def facts(self, resource: Pool) -> Facts:
         return {"name": resource.name, "strings": len(resource), "sha256": resource.sha256}

@@ -12,7 +12,7 @@ import numpy as np
 
 from sottovoce.choices import RELEASES, Release
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.guarantees import MANY_RELEASES, WORD_BY_WORD, Guarantee
+from sottovoce.guarantees import MANY_RELEASES, SUBJECT, WORD_BY_WORD, Guarantee
 from sottovoce.mechanisms.base import (
     Mechanism,
     PoolMechanism,
@@ -133,6 +133,11 @@ class Obfuscator:
         )
 
     @property
+    def keeps_company(self) -> bool:
+        """Whether texts leave in company, which must not be another one each time."""
+        return isinstance(self.mechanism, SetMechanism)
+
+    @property
     def releases(self) -> int:
         """What the variants of a text count as: one release where all are read off one point."""
         return 1 if self.release == "once" else self.n
@@ -208,7 +213,7 @@ class Obfuscator:
         """A text by draws that its words decide; one that is replaced as a whole decides itself.
 
         Such a text is obfuscated in the form in which texts are compared: equal noise must not
-        move two different vectors. Where a set hides a public string, that string decides.
+        move two different vectors. Where a set hides a public string, or its subject, that decides.
         """
         mechanism = self.mechanism
         if isinstance(mechanism, WordMechanism):
@@ -220,7 +225,7 @@ class Obfuscator:
             result = self._filled(mechanism, prepared, substitutes, streams, 0)
         elif isinstance(mechanism, SetMechanism):
             places = mechanism.representatives([text])
-            names = [("representative", mechanism.pool.strings[int(places[0])])]
+            names = [mechanism.decided_by(int(places[0]))]
             (result,) = self._as_sets(mechanism, [text], places, 0, memory.streams(names))
         else:
             folded = folded_text(text)
@@ -411,7 +416,7 @@ def release_for(mechanism: Mechanism, wish: Release | None) -> Release:
 
 def remembered_guarantee(guarantee: Guarantee) -> Guarantee:
     """What is left of a promise if draws are remembered."""
-    if guarantee.scope == "text":
+    if guarantee.scope in ("text", SUBJECT):
         return guarantee.with_caveats(REMEMBERED_TEXTS, WHO_HAS_THE_KEY)
     scoped = replace(guarantee, scope=DISTINCT_WORDS)
     return scoped.with_caveats(REMEMBERED_WORDS, WHO_HAS_THE_KEY)

@@ -14,7 +14,7 @@ from sottovoce.engines.base import EngineError, LocalEngine, SearchEngine
 from sottovoce.errors import PrivacyWarning, SottovoceError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Entry, Ledger, Receipt
-from sottovoce.mechanisms.base import SetMechanism, require
+from sottovoce.mechanisms.base import require
 from sottovoce.mechanisms.company import Company
 from sottovoce.obfuscation import Obfuscation, Obfuscator
 from sottovoce.randomness import is_seeded
@@ -27,6 +27,10 @@ from sottovoce.text.tokens import tokenize
 from sottovoce.text.words import snippet
 
 SAME_SET = "this set was sent before: that it is sent again tells nothing new of the query"
+SAME_SUBJECTS = (
+    "searches with this company of subjects were sent before: these tell nothing new of which "
+    "subject is meant, as far as strings within a subject are asked as its weights say"
+)
 RECALLED = "each word was sent before, by the same draw: this tells nothing new of any of them"
 
 
@@ -154,7 +158,7 @@ class PrivateSearch:
     def __post_init__(self) -> None:
         require(self.pooling in POOLINGS, f"pooling is one of {', '.join(POOLINGS)}")
         require(self.depth >= 1, f"depth must be at least 1, got {self.depth}")
-        if isinstance(self.obfuscator.mechanism, SetMechanism):
+        if self.obfuscator.keeps_company:
             self._require_memory()
         if is_seeded(self.obfuscator.rng) and self.engine.remote:
             warnings.warn(
@@ -165,7 +169,7 @@ class PrivateSearch:
 
     def _require_memory(self) -> None:
         """A query must not leave in other company each time: the sets would be compared."""
-        name = self.obfuscator.mechanism.name
+        name = "chorus" if self.obfuscator.mechanism.by_word else self.obfuscator.mechanism.name
         require(
             not self.fresh,
             f"{name} never draws a query's company anew (--fresh): what two sets have in common "
@@ -245,6 +249,8 @@ class PrivateSearch:
         ranked = self._ranked(result.text, pooled)
         guarantee, recalled = result.guarantee, release.recalled
         again = RECALLED if result.company is None else SAME_SET
+        if result.company is not None and result.company.subjects is not None:
+            again = SAME_SUBJECTS
         query_words, sent_words = _words(result.text), _words(" ".join(sent))
         return SearchResult(
             query=result.text,

@@ -198,7 +198,11 @@ class TorchScan:
         torch = need("torch", "gpu", f"device '{device}' needs torch", ", or use device 'cpu'")
         self.torch = torch
         self.device = torch.device(device)
-        self.operand = torch.from_numpy(np.array(operand)).to(self.device)
+        self.operand = torch.empty(operand.shape, dtype=torch.float32, device=self.device)
+        # A block at a time: the rows may be mapped, and more than this machine's memory holds.
+        for start in range(0, len(operand), WORDS):
+            block = np.array(operand[start : start + WORDS])
+            self.operand[start : start + WORDS] = torch.from_numpy(block).to(self.device)
         self.bound = FloatBound(operand, folded)
 
     def candidates(self, points: Float32Array, k: int) -> Candidates:

@@ -90,12 +90,16 @@ def stems(words: Sequence[str], language: str = ENGLISH) -> list[str]:
 
 def snippet(text: str, title: str, query: str) -> str:
     """The sentence that shares most words with the query, and what follows; the first if none."""
-    body = " ".join(text.removeprefix(title).split())
-    sentences = _SENTENCE.findall(body) or [""]
+    parts = sentences(text.removeprefix(title)) or [""]
     query_stems = set(stems(content_words(query)))
-    shared = [len(query_stems & set(stems(content_words(sentence)))) for sentence in sentences]
+    shared = [len(query_stems & set(stems(content_words(sentence)))) for sentence in parts]
     best = shared.index(max(shared))
-    return shortened("".join(sentences[best:]))
+    return shortened("".join(parts[best:]))
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, with the blank behind each; blanks are single ones."""
+    return _SENTENCE.findall(" ".join(text.split()))
 
 
 def shortened(text: str, length: int = SNIPPET_LENGTH) -> str:

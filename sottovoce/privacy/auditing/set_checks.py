@@ -10,7 +10,6 @@ import numpy as np
 
 from sottovoce.mechanisms.cover import Cover
 from sottovoce.obfuscation import Obfuscator
-from sottovoce.pools import Pool
 from sottovoce.privacy.auditing.findings import (
     IN_FULL_SPACE,
     RISK_OF_A_CHECK,
@@ -40,7 +39,8 @@ def every_pair(subject: Subject[Cover], _: Step) -> list[Finding]:
     loss, one, two = max(law.worst_pairs())
     pairs = law.size * (law.size - 1)
     figures: Figures = {"pairs": pairs, "tight_epsilon": loss, "largest_log_ratio": loss}
-    extent = f"{pairs:,} ordered pairs of {law.size:,} strings and every set of {law.k}, exactly:"
+    hidden = subject.mechanism.hides
+    extent = f"{pairs:,} ordered pairs of {law.size:,} {hidden}s and every set of {law.k}, exactly:"
     findings = []
     for claim in subject.claims:
         if loss <= claim.epsilon + TOLERANCE:
@@ -52,7 +52,7 @@ def every_pair(subject: Subject[Cover], _: Step) -> list[Finding]:
                 Finding("exact, all pairs", claim.label, "CONSISTENT", sentence, None, figures)
             )
             continue
-        sentence = f"{extent} a set that holds one string and not the other exceeds the bound."
+        sentence = f"{extent} a set that holds one {hidden} and not the other exceeds the bound."
         witness = _witness(subject.mechanism, one, two, loss, claim.epsilon)
         findings.append(
             Finding("exact, all pairs", claim.label, "REFUTED", sentence, witness, figures)
@@ -62,25 +62,32 @@ def every_pair(subject: Subject[Cover], _: Step) -> list[Finding]:
 
 def _witness(mechanism: Cover, one: int, two: int, loss: float, bound: float) -> Witness:
     """A set that holds the one string and not the other."""
-    law, strings = mechanism.law, mechanism.pool.strings
+    law = mechanism.law
     decoys = [place for place in range(law.k + 1) if place not in (one, two)][: law.k - 1]
     chances = np.exp(law.log_law(np.array([[one, *decoys]]), np.array([one, two])))[0]
-    output = f"a set of {law.k} strings that holds the first and not the second"
+    output = f"a set of {law.k} {mechanism.hides}s that holds the first and not the second"
     probabilities = (float(chances[0]), float(chances[1]))
-    return Witness(strings[one], strings[two], output, probabilities, loss, bound)
+    labels = mechanism.label(one), mechanism.label(two)
+    return Witness(*labels, output, probabilities, loss, bound)
 
 
 def small_pool(subject: Subject[Cover], _: Step) -> list[Finding]:
     """On a few strings every set is listed: the law must sum to 1, and draws must follow it."""
     name, mechanism = "every set of a small pool", _small(subject.mechanism)
-    law = mechanism.law
-    sets = np.array(list(combinations(range(law.size), law.k)))
+    law, size = mechanism.law, len(mechanism.pool)
+    sets = np.array(
+        [
+            members
+            for members in combinations(range(size), law.k)
+            if len({*mechanism.law_places(np.array(members)).tolist()}) == law.k
+        ]
+    )
     table = np.exp(mechanism.log_law(sets))
-    figures: Figures = {"strings": law.size, "sets": len(sets), "draws": subject.draws}
+    figures: Figures = {"strings": size, "sets": len(sets), "draws": subject.draws}
     if abs(table.sum(axis=0) - 1).max() > TOLERANCE:
         return structural(name, "REFUTED", "the stated law does not sum to 1.", figures)
     with np.errstate(divide="ignore"):
-        logs = np.log(table)
+        logs = np.log(mechanism.by_law_place(table[table.any(axis=1)]))
     finite = np.isfinite(logs).all()
     widest = float((logs.max(axis=1) - logs.min(axis=1)).max()) if finite else math.inf
     if not (widest == law.epsilon or abs(widest - law.epsilon) <= TOLERANCE):
@@ -90,14 +97,14 @@ def small_pool(subject: Subject[Cover], _: Step) -> list[Finding]:
         )
         return structural(name, "REFUTED", sentence, figures)
     numbers = {tuple(row): number for number, row in enumerate(sets.tolist())}
-    for hidden in (0, law.size - 1):
+    for hidden in (0, size - 1):
         drawn = _drawn(mechanism, hidden, subject.draws, subject)
         counts = np.bincount([numbers[tuple(row)] for row in drawn.tolist()], minlength=len(sets))
         if (pvalue := _fit(counts, table[:, hidden])) < RISK_OF_A_CHECK / 2:
             sentence = f"{subject.draws:,} draws do not fit the law of the sets (p = {pvalue:.1g})."
             return structural(name, "REFUTED", sentence, figures)
     sentence = (
-        f"{len(sets)} sets of {law.k} out of {law.size} strings: the law sums to 1, its largest "
+        f"{len(sets)} sets of {law.k} out of {size} strings: the law sums to 1, its largest "
         f"log-ratio is as stated, and {subject.draws:,} draws of two strings fit it."
     )
     return structural(name, "NOT REFUTED", sentence, figures)
@@ -106,23 +113,24 @@ def small_pool(subject: Subject[Cover], _: Step) -> list[Finding]:
 def _small(mechanism: Cover) -> Cover:
     """The same mechanism on so few strings that all sets can be listed."""
     k = min(mechanism.k, 2)
-    size = max(6, math.ceil(k / mechanism.p) + 1)
-    strings = (f"string {number}" for number in range(size))
-    weights = None if mechanism.decoys == "uniform" else range(1, size + 1)
-    pool = Pool(strings, mechanism.pool.encoder, weights=weights)
-    return replace(mechanism, pool=pool, k=k, m=1)
+    return mechanism.on_few(max(6, math.ceil(k / mechanism.p) + 1), k=k)
 
 
 def draws_follow_law(subject: Subject[Cover], _: Step) -> list[Finding]:
     """On the real pool: how often the string itself is in, and from where decoys come."""
     name, mechanism = "draws follow the law", subject.mechanism
     law, draws = mechanism.law, max(1, subject.draws // IN_FULL_SPACE)
-    hidden = int(subject.rng.integers(law.size))
-    drawn = _drawn(mechanism, hidden, draws, subject)
-    included = (drawn == hidden).any(axis=1)
+    place = int(subject.rng.integers(len(mechanism.pool)))
+    strings = _drawn(mechanism, place, draws, subject)
+    included = (strings == place).any(axis=1)
+    drawn = np.sort(mechanism.law_places(strings), axis=1)
+    hidden = int(mechanism.law_places(np.array([place]))[0])
+    if ((drawn == hidden).any(axis=1) != included).any():
+        sentence = f"another string stands for the {mechanism.hides} of a text."
+        return structural(name, "REFUTED", sentence, {"draws": draws})
     figures: Figures = {"draws": draws, "included": float(included.mean())}
     if not (np.diff(drawn, axis=1) > 0).all():
-        return structural(name, "REFUTED", "a set holds a string twice.", figures)
+        return structural(name, "REFUTED", f"a set holds a {mechanism.hides} twice.", figures)
     low, high = clopper_pearson(included.sum(), draws, 1 - RISK_OF_A_CHECK / 2)
     if not low <= law.p <= high:
         sentence = (

@@ -1,0 +1,163 @@
+"""chorus: decoys that are obfuscated as the text is, and what they must not tell."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from command_line import as_text, run_command
+from scipy import stats
+
+from sottovoce import Obfuscator, mechanism
+from sottovoce.collections import load_collection
+from sottovoce.engines import BM25
+from sottovoce.errors import UsageError
+from sottovoce.ledger import Ledger
+from sottovoce.obfuscation import Chorus
+from sottovoce.obfuscation.obfuscator import AFRESH
+from sottovoce.paths import spaces_folder
+from sottovoce.pools import Pool
+from sottovoce.search import PrivateSearch, load_reranker
+
+LEVEL = 1e-4
+KEY = b"a key"
+
+
+@pytest.fixture(scope="module")
+def pool():
+    """Strings of made-up words, so that a word tells which string it comes from."""
+    return Pool([f"word{row} word{row + 40}" for row in range(40)], "light")
+
+
+@pytest.fixture
+def keeping(small_space):
+    """So large an epsilon that every word stays: what leaves can be read."""
+    return mechanism("cmp", space=small_space, epsilon=1e6)
+
+
+@pytest.fixture
+def home_of_spaces(tmp_path):
+    """A home with the word spaces of this machine, and nothing else of it."""
+    (tmp_path / "spaces").symlink_to(spaces_folder())
+    return tmp_path
+
+
+TEXT = "word1500 word1501"
+
+
+def groups(result, n):
+    return [result.variants[at : at + n] for at in range(0, len(result.variants), n)]
+
+
+def test_a_text_leaves_among_public_ones(keeping, pool):
+    chorus = Chorus(keeping, n=3, release="once", pool=pool, k=5, memory_key=KEY)
+    (result,) = chorus.obfuscate([TEXT])
+    (plain,) = Obfuscator(keeping, n=3, release="once", memory_key=KEY).obfuscate([TEXT])
+    assert len(result.variants) == 15
+    assert plain.variants in groups(result, 3)
+    decoys = [group for group in groups(result, 3) if group != plain.variants]
+    assert len({*decoys}) == 4
+    assert all(len(decoy) == 3 for decoy in decoys)
+    assert (result.spent, result.word_hashes) == (plain.spent, plain.word_hashes)
+    assert any("has no proof" in caveat for caveat in result.guarantee.caveats)
+    assert AFRESH not in result.guarantee.caveats
+
+
+def test_the_same_company_each_time(keeping, pool):
+    chorus = Chorus(keeping, n=1, pool=pool, k=6, memory_key=KEY)
+    one, again, other = chorus.obfuscate([TEXT, TEXT.upper(), "word1502"])
+    assert one.variants == again.variants
+    assert {*one.variants} - {*other.variants}
+    (fresh,) = Chorus(keeping, n=1, pool=pool, k=6).obfuscate([TEXT])
+    assert AFRESH in fresh.guarantee.caveats
+
+
+def test_the_place_of_the_text_is_random_and_decoys_come_from_everywhere(keeping, pool):
+    chorus = Chorus(keeping, n=1, pool=pool, k=4, rng=1)
+    (plain,) = Obfuscator(keeping).obfuscate([TEXT])
+    own, runs = plain.variants[0], list(chorus.obfuscate([TEXT] * 600))
+    places = np.bincount([run.variants.index(own) for run in runs], minlength=4)
+    assert stats.chisquare(places).pvalue > LEVEL
+    seen = [variant for run in runs for variant in run.variants if variant != own]
+    counts = [seen.count(string) for string in pool.strings]
+    assert sum(counts) == 1800
+    assert stats.chisquare(counts).pvalue > LEVEL
+
+
+def test_a_public_text_is_not_its_own_decoy(keeping, pool):
+    chorus = Chorus(keeping, n=1, pool=pool, k=20, rng=1)
+    for run in chorus.obfuscate([pool.strings[3]] * 30):
+        assert run.variants.count(pool.strings[3]) == 1
+        assert len({*run.variants}) == 20
+
+
+def test_popular_strings_are_decoys_more_often(keeping):
+    pool = Pool([f"word{row}" for row in range(40)], "light", weights=[20, *[1] * 39])
+    runs = Chorus(keeping, n=1, pool=pool, k=3, rng=1).obfuscate([TEXT] * 200)
+    assert sum("word0" in run.variants for run in runs) > 80
+
+
+def test_words_of_decoys_are_not_replaced_as_they_are_in_private_texts(small_space):
+    """Else whoever recognizes a decoy knows the substitutes of its words, for good."""
+    pool = Pool([f"word{row}" for row in range(40)], "light")
+    noisy = mechanism("cmp", space=small_space, epsilon=1.0)
+    private = Obfuscator(noisy, n=4, memory_key=KEY)
+    own = {result.variants for result in private.obfuscate(pool.strings)}
+    chorus = Chorus(noisy, n=4, pool=pool, k=20, memory_key=KEY)
+    (result,) = chorus.obfuscate([TEXT])
+    assert not own & {*groups(result, 4)}
+
+
+def test_wrong_use(keeping, pool):
+    with pytest.raises(UsageError, match="needs a pool"):
+        Chorus(keeping)
+    with pytest.raises(UsageError, match="at least 2 texts"):
+        Chorus(keeping, pool=pool, k=1)
+    with pytest.raises(UsageError, match="mechanisms that replace words"):
+        Chorus(mechanism("cover:k=3", pool=pool), pool=pool, k=3)
+
+
+def test_a_search_in_chorus(keeping, pool, tmp_path):
+    engine = BM25(load_collection("demo").documents)
+    chorus = Chorus(keeping, n=2, release="independent", pool=pool, k=4)
+    ledger = Ledger.open(tmp_path)
+    none = load_reranker("none")
+    search = PrivateSearch(chorus, engine=engine, reranker=none, ledger=ledger)
+    result = search.search(TEXT)
+    assert len(result.sent) == 4, "one word stays one word, twice: sent once for each text"
+    assert result.spent == 2e6, "two releases of the text; public ones cost nothing"
+    assert search.search(TEXT).spent == 0
+    with pytest.raises(UsageError, match="chorus never draws"):
+        PrivateSearch(chorus, engine=engine, reranker=none, ledger=ledger, fresh=True)
+
+
+def test_the_command_refuses_what_would_do_nothing(tmp_path):
+    def run(*arguments):
+        return as_text(run_command("search", "skin cancer", *arguments, home=tmp_path))
+
+    alone, both = run("--chorus", "3"), run("--chorus", "3", "--cover", "3", "--pool", "demo")
+    assert (alone.returncode, both.returncode) == (2, 2)
+    assert "--pool" in alone.stderr
+    assert "--chorus does nothing with --cover" in " ".join(both.stderr.split())
+    assert "skin" not in alone.stderr + both.stderr
+
+
+def test_the_command(default_space, home_of_spaces):
+    done = as_text(
+        run_command(
+            *("search", "treatment for skin cancer", "--chorus", "3", "--pool", "demo"),
+            *("--encoder", "light", "-n", "4", "--space", "glove-840b-34k", "--rerank", "none"),
+            *("--no-ledger", "--json"),
+            home=home_of_spaces,
+        )
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert 8 < len(said["sent"]) <= 12
+    assert any("among 2 public ones" in caveat for caveat in said["guarantee"]["caveats"])
+
+
+def test_the_result_is_json(keeping, pool):
+    (result,) = Chorus(keeping, pool=pool, k=3, rng=1).obfuscate([TEXT])
+    assert len(json.loads(json.dumps(result.to_dict()))["variants"]) == 3
