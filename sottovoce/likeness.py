@@ -20,6 +20,7 @@ from scipy.optimize import isotonic_regression, minimize
 from sottovoce.arrays import row_blocks
 from sottovoce.encoders.base import Encoder
 from sottovoce.errors import UsageError
+from sottovoce.randomness import as_generator
 from sottovoce.text.comparing import folded_text
 from sottovoce.text.words import FUNCTION_WORDS, words
 from sottovoce.threads import single_threaded_blas
@@ -187,7 +188,7 @@ def _sample(size: int) -> IntArray:
     """All places, or ``MOST_TEXTS`` of them, the same each time."""
     if size <= MOST_TEXTS:
         return np.arange(size)
-    return np.sort(np.random.default_rng(0).choice(size, MOST_TEXTS, replace=False))
+    return np.sort(as_generator(0).choice(size, MOST_TEXTS, replace=False))
 
 
 def logistic(rows: Float64Array, is_like: BoolArray) -> Float64Array:
@@ -238,7 +239,7 @@ def _held_out(rows: Float64Array, is_like: BoolArray, shrunk: Float64Array) -> F
     # Every kind is spread over the folds in a fixed random order.
     fold = np.empty(len(rows), dtype=np.int64)
     for kind in (is_like, ~is_like):
-        fold[kind] = np.random.default_rng(1).permutation(int(kind.sum())) % FOLDS
+        fold[kind] = as_generator(1).permutation(int(kind.sum())) % FOLDS
     scores = np.empty(len(rows))
     for out in range(FOLDS):
         weights = _regression(rows[fold != out], is_like[fold != out], shrunk)

@@ -87,6 +87,6 @@ def test_the_demo_experiment_needs_nothing_but_the_demo(default_space):
 def test_the_figures_of_the_app_are_of_its_voices_and_of_all_queries():
     content = tomllib.loads((DEMO.parent / "app-experiment.toml").read_text())
     once = next(each for each in content["mechanism"] if each["releases"] == ["once"])
-    assert (once["spec"], once["epsilons"]) == ("cmp", [5, 10, 12.5, 15])
+    assert (once["spec"], once["epsilons"]) == ("cmp:prior=0.5", [5, 7.5, 10, 15])
     assert "attacked" not in content["privacy"]
     assert content["search"]["depth"] == 10

@@ -156,7 +156,7 @@ def test_a_thesaurus_is_no_word_space(tiny, tmp_path):
     with pytest.raises(UsageError, match="did you mean 'wordnet'"):
         run("add", "wordnte")
     with pytest.raises(UsageError, match="--archive once"):
-        run("add", "default", "--archive", "a", "--archive", "b")
+        run("add", "glove-840b-34k", "--archive", "a", "--archive", "b")
 
 
 @pytest.mark.slow

@@ -339,7 +339,13 @@ def test_the_report_states_what_happened(small_space):
     assert said["texts"] == {"all": 2, "empty": 1, "rewritten": 1, "withheld": 0}
     assert said["words"]["all"] == 4
     assert said["words"]["denied"] == 1
-    assert said["unknown"] == {"policy": "uniform", "uniform": 1, "dropped": 0, "kept": 0}
+    assert said["unknown"] == {
+        "policy": "encode",
+        "encoded": 0,
+        "uniform": 1,
+        "dropped": 0,
+        "kept": 0,
+    }
     assert said["in_clear"] == {"all": 1, "unknown": 0, "keep_list": 1, "not_protected": 0}
     assert said["seeded"] is True
     assert said["mechanism"] == "cmp:epsilon=3"

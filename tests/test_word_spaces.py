@@ -13,7 +13,7 @@ from killing import start
 from typer.testing import CliRunner
 
 from sottovoce.cli.spaces import app
-from sottovoce.encoders import base, load_encoder, word_spaces
+from sottovoce.encoders import adding, base, load_encoder, word_spaces
 from sottovoce.encoders.light import LightEncoder
 from sottovoce.encoders.word_spaces import make_space, readable_words, space_encoder, word_vectors
 from sottovoce.errors import SottovoceError, SpaceError, UsageError
@@ -325,7 +325,7 @@ def test_a_made_space_by_an_encoder_that_is_gone_is_made_again(made, home):
 
 
 def test_a_made_space_gets_its_parts_first_and_takes_no_archive(made, listed, monkeypatch):
-    making = replace(made.making, parts=("wordnet",))
+    making = replace(made.making, lists=("wordnet",))
     needy = replace(made, name="needy-words", making=making)
     monkeypatch.setattr(catalogue, "CATALOGUE", (*catalogue.CATALOGUE, needy))
     monkeypatch.setenv("PATH", "")
@@ -333,7 +333,7 @@ def test_a_made_space_gets_its_parts_first_and_takes_no_archive(made, listed, mo
         run("add", "needy-words")
     with pytest.raises(UsageError, match=r"made of, one by one \(wordnet\)"):
         run("add", "needy-words", "--archive", listed)
-    with pytest.raises(UsageError, match=r"encoders\.word_spaces\.add"):
+    with pytest.raises(UsageError, match=r"encoders\.adding\.add"):
         install.add(made)
 
 
@@ -368,7 +368,7 @@ def test_the_list_of_the_strong_space_is_as_pinned(parts):
 
 @pytest.mark.slow
 def test_the_light_space_of_the_catalogue_is_made(parts):
-    word_spaces.add(LIGHT_WORDS)
+    adding.add(LIGHT_WORDS)
     space = load_space("light-words")
     assert (space.size, space.dimension) == (LIGHT_WORDS.words, LIGHT_WORDS.dimension)
     assert install.intact(LIGHT_WORDS)

@@ -8,7 +8,7 @@ from pathlib import Path
 from sottovoce.encoders import word_spaces
 from sottovoce.encoders.opened_spaces import add_opened
 from sottovoce.errors import UsageError
-from sottovoce.resources import install
+from sottovoce.resources import catalogue, install
 from sottovoce.resources.catalogue import Resource
 from sottovoce.types import Progress
 
@@ -25,9 +25,11 @@ def add(
         install.add(resource, archives=archives, progress=progress, say=say)
         return
     if archives:
+        known = {entry.name for entry in catalogue.CATALOGUE}
+        parts = ", ".join(part for part in resource.computed.parts if part in known)
         raise UsageError(
             f"{resource.name} is made on this machine: give --archive to the resources that it is "
-            f"made of, one by one ({', '.join(resource.computed.parts)}), and then add it without"
+            f"made of, one by one ({parts}), and then add it without"
         )
     if resource.opening is not None:
         add_opened(resource, resource.opening, progress, say)

@@ -21,7 +21,7 @@ from sottovoce.privacy.auditing.findings import (
     Witness,
     structural,
 )
-from sottovoce.randomness import Draws
+from sottovoce.randomness import Draws, as_generator
 from sottovoce.statistics import clopper_pearson
 from sottovoce.types import Float64Array, IntArray
 
@@ -160,7 +160,7 @@ def draws_follow_law(subject: Subject[Cover], _: Step) -> list[Finding]:
 def _blocks(chances: Float64Array, draws: int) -> tuple[IntArray, Float64Array]:
     """Parts of the pool that are about equally likely to hold a decoy, and how likely each is."""
     # Not by place: neighbors in a file may have something in common that an error spares.
-    order = np.random.Generator(np.random.PCG64(0)).permutation(len(chances))
+    order = as_generator(0).permutation(len(chances))
     count = min(BLOCKS, len(chances) - 1, max(2, draws // (10 * FEWEST_EXPECTED)))
     blocks = np.empty(len(chances), dtype=np.int64)
     blocks[order] = np.minimum(np.cumsum(chances[order]) * count, count - 1).astype(np.int64)

@@ -15,6 +15,7 @@ from sottovoce.encoders import Encoder
 from sottovoce.likeness import Likeness, logistic
 from sottovoce.pools import Pool
 from sottovoce.privacy.attacks.company.sets import SeenSet
+from sottovoce.randomness import as_generator
 from sottovoce.text.comparing import folded_text
 from sottovoce.text.words import stems, words
 from sottovoce.types import Float32Array, Float64Array
@@ -92,7 +93,7 @@ class LikeHistory:
         self, histories: Mapping[str, Sequence[str]], pool: Pool, likeness: Likeness | None
     ) -> None:
         self._likeness, self._encoder = likeness, pool.encoder
-        some = np.random.default_rng(0).permutation(len(pool))[:STRANGERS]
+        some = as_generator(0).permutation(len(pool))[:STRANGERS]
         self._strangers = pool.vectors[some]
         self._kind_of_strangers = self._kind([pool.strings[at] for at in some], self._strangers)
         self._models = {person: self._learned(asked) for person, asked in histories.items()}

@@ -13,6 +13,7 @@ from sottovoce.privacy.attacks.company.sets import SeenSet
 from sottovoce.privacy.attacks.headline import Headline, strongest
 from sottovoce.privacy.attacks.subject import alike_from, cosines
 from sottovoce.privacy.attacks.words import Share
+from sottovoce.randomness import as_generator
 from sottovoce.text.comparing import folded_text
 from sottovoce.types import Float64Array
 
@@ -111,7 +112,7 @@ class Judge:
 
     def naming(self, attack: str, knows: str, scores: Sequence[Float64Array]) -> Naming:
         """Judge the string with the largest score of each set; among equals one by chance."""
-        rng = np.random.default_rng(0)
+        rng = as_generator(0)
         named = [int(rng.choice(np.flatnonzero(row == row.max()))) for row in scores]
         strings = [one.strings[at] for one, at in zip(self._seen, named, strict=True)]
         right = [at == one.truth for one, at in zip(self._seen, named, strict=True)]

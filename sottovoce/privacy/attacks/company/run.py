@@ -26,6 +26,7 @@ from sottovoce.privacy.attacks.company.sets import SeenSet, sets_of_cover
 from sottovoce.privacy.attacks.company.sources import recurrence, subtraction
 from sottovoce.privacy.attacks.query_log import QueryLog
 from sottovoce.privacy.attacks.releases import Released
+from sottovoce.randomness import as_generator
 from sottovoce.text.comparing import folded_text
 from sottovoce.types import Float32Array, Float64Array
 
@@ -238,5 +239,5 @@ class _Attackers:
             )
 
     def _background(self) -> Float32Array:
-        some = np.random.default_rng(0).permutation(len(self.pool))[:BACKGROUND]
+        some = as_generator(0).permutation(len(self.pool))[:BACKGROUND]
         return np.asarray(self.pool.vectors[np.sort(some)])

@@ -12,6 +12,7 @@ import numpy as np
 
 from sottovoce.privacy.attacks.company.beliefs import Belief
 from sottovoce.privacy.attacks.company.sets import SeenSet
+from sottovoce.randomness import as_generator
 from sottovoce.types import Float32Array, Float64Array, IntArray
 
 Background: TypeAlias = Float32Array
@@ -75,7 +76,7 @@ def linkage(background: Background) -> ReadSession:
         starts = ends - [len(one.strings) for one in sets]
         nearest = np.maximum.reduceat(vectors @ vectors.T, starts, axis=1).astype(np.float64)
         size = int(np.median(ends - starts))
-        rng = np.random.default_rng(0)
+        rng = as_generator(0)
         chosen: IntArray = rng.integers(len(background), size=CHANCE_SETS * size)
         by_chance = (vectors @ background[chosen].T).reshape(len(vectors), CHANCE_SETS, size)
         expected = by_chance.max(axis=2).astype(np.float64)
