@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 import regex
-from scipy.optimize import minimize
+from scipy.optimize import isotonic_regression, minimize
 
 from sottovoce.arrays import row_blocks
 from sottovoce.encoders.base import Encoder
@@ -32,6 +32,8 @@ PENALTIES = (10.0, 1.0, 1e-1, 1e-2, 1e-3, 1e-4)
 LOOKS_PENALTY = 0.01
 """Of that, for the few weights of what shows: they need less than the many of a vector."""
 FOLDS = 3
+FEWEST_STEPS, MOST_STEPS, TEXTS_A_STEP = 4, 20, 50
+"""How many steps turn scores into ratios: more for a larger reference."""
 LEAST_REFERENCE = 2 * FOLDS
 LENGTHS = (1, 2, 3, 4, 5, 6, 8, 11)
 """Numbers of words from which on a text counts as longer."""
@@ -112,6 +114,8 @@ class Likeness:
     spread: Float64Array
     weights: Float64Array
     """The last is the intercept."""
+    steps: tuple[Float64Array, Float64Array]
+    """Scores, ascending, and the log-ratios found at them on texts that were held out."""
     reference: int
     """How many texts it was learned from."""
 
@@ -129,7 +133,8 @@ class Likeness:
                 rows = _features(self.looks, texts[start : start + len(block)], block)
                 start += len(block)
                 standard = (rows - self.middle) / self.spread
-                ratios.append(standard @ self.weights[:-1] + self.weights[-1])
+                scores = standard @ self.weights[:-1] + self.weights[-1]
+                ratios.append(np.interp(scores, *self.steps))
         return np.concatenate(ratios)
 
     def __repr__(self) -> str:
@@ -158,10 +163,11 @@ def fit_likeness(reference: Sequence[str], pool: PublicStrings) -> Likeness:
         is_like = np.arange(len(rows)) < len(likes)
         middle, spread = rows.mean(axis=0), rows.std(axis=0)
         spread[spread < 1e-9] = 1.0
-        standard = np.column_stack([(rows - middle) / spread, np.ones(len(rows))])
-        penalty = max(PENALTIES, key=lambda size: _held_out(standard, is_like, size))
-        weights = _regression(standard, is_like, penalty)
-    return Likeness(looks, middle, spread, weights, len(likes))
+        standard = _with_intercept((rows - middle) / spread)
+        shrunk = _best_penalties(standard, is_like, LOOKS)
+        weights = _regression(standard, is_like, shrunk)
+        steps = _steps(_held_out(standard, is_like, shrunk), is_like)
+    return Likeness(looks, middle, spread, weights, steps, len(likes))
 
 
 def _standing_for(texts: Sequence[str], pool: PublicStrings) -> IntArray:
@@ -184,16 +190,38 @@ def _sample(size: int) -> IntArray:
     return np.sort(np.random.default_rng(0).choice(size, MOST_TEXTS, replace=False))
 
 
-def _regression(rows: Float64Array, is_like: BoolArray, penalty: float) -> Float64Array:
-    """Weights of a logistic regression: of what shows, of the vector, and the intercept.
+def logistic(rows: Float64Array, is_like: BoolArray) -> Float64Array:
+    """Weights of a logistic regression, and its intercept: log-odds that are a log-ratio.
 
-    Both kinds count alike, so that the log-odds are the log-ratio of the densities.
+    rows
+        A row of standardized numbers for each text; ``is_like`` says of which kind it is. Both
+        kinds count alike, so that the log-odds are the log-ratio of their densities.
     """
+    all_rows = _with_intercept(rows)
+    return _regression(all_rows, is_like, _best_penalties(all_rows, is_like))
+
+
+def _with_intercept(rows: Float64Array) -> Float64Array:
+    return np.column_stack([rows, np.ones(len(rows))])
+
+
+def _best_penalties(rows: Float64Array, is_like: BoolArray, few: int = 0) -> Float64Array:
+    """A penalty for each column, smaller for the first ``few`` and none for the intercept."""
+    shares = np.ones(rows.shape[1])
+    shares[:few], shares[-1] = LOOKS_PENALTY, 0
+
+    def likelihood(penalty: float) -> float:
+        margins = np.where(is_like, 1.0, -1.0) * _held_out(rows, is_like, penalty * shares)
+        logs = -np.logaddexp(0, -margins)
+        return float(logs[is_like].mean() + logs[~is_like].mean())
+
+    return max(PENALTIES, key=likelihood) * shares
+
+
+def _regression(rows: Float64Array, is_like: BoolArray, shrunk: Float64Array) -> Float64Array:
+    """The weights for given penalties, one for each column."""
     signs = np.where(is_like, 1.0, -1.0)
     shares = np.where(is_like, 0.5 / is_like.sum(), 0.5 / (~is_like).sum())
-    shrunk = np.full(rows.shape[1], penalty)
-    shrunk[:LOOKS] *= LOOKS_PENALTY
-    shrunk[-1] = 0
 
     def loss(weights: Float64Array) -> tuple[float, Float64Array]:
         margins = signs * (rows @ weights)
@@ -205,17 +233,33 @@ def _regression(rows: Float64Array, is_like: BoolArray, penalty: float) -> Float
     return np.asarray(found.x)
 
 
-def _held_out(rows: Float64Array, is_like: BoolArray, penalty: float) -> float:
-    """The mean log-likelihood of texts that were not learned from, both kinds alike."""
+def _held_out(rows: Float64Array, is_like: BoolArray, shrunk: Float64Array) -> Float64Array:
+    """The score of each text by a regression that has not learned from it."""
     # Every kind is spread over the folds in a fixed random order.
     fold = np.empty(len(rows), dtype=np.int64)
     for kind in (is_like, ~is_like):
         fold[kind] = np.random.default_rng(1).permutation(int(kind.sum())) % FOLDS
-    values = []
+    scores = np.empty(len(rows))
     for out in range(FOLDS):
-        weights = _regression(rows[fold != out], is_like[fold != out], penalty)
-        tested = fold == out
-        margins = np.where(is_like, 1.0, -1.0)[tested] * (rows[tested] @ weights)
-        likelihoods = -np.logaddexp(0, -margins)
-        values += [likelihoods[is_like[tested] == kind].mean() for kind in (True, False)]
-    return float(np.mean(values))
+        weights = _regression(rows[fold != out], is_like[fold != out], shrunk)
+        scores[fold == out] = rows[fold == out] @ weights
+    return scores
+
+
+def _steps(scores: Float64Array, is_like: BoolArray) -> tuple[Float64Array, Float64Array]:
+    """What ratio there is at which score: counted between quantiles, never falling.
+
+    Scores go on for ever, and one odd string would be all that is popular; ratios do not.
+    """
+    counts = [int(is_like.sum()), int((~is_like).sum())]
+    number = int(np.clip(counts[0] // TEXTS_A_STEP, FEWEST_STEPS, MOST_STEPS))
+    shares = np.where(is_like, 0.5 / counts[0], 0.5 / counts[1])
+    inner = np.linspace(0, 1, number + 1)[1:-1]
+    edges = np.unique(np.quantile(scores, inner, weights=shares, method="inverted_cdf"))
+    step = np.searchsorted(edges, scores, side="right")
+    used, step = np.unique(step, return_inverse=True)
+    middles = np.bincount(step, shares * scores) / np.bincount(step, shares)
+    # One text more in each step: none has a share of nothing.
+    like, other = (np.bincount(step[kind], minlength=len(used)) + 1 for kind in (is_like, ~is_like))
+    ratios = np.log(like / like.sum()) - np.log(other / other.sum())
+    return middles, np.asarray(isotonic_regression(ratios).x)

@@ -81,3 +81,19 @@ def test_too_few_texts_are_refused(demo):
 def test_what_shows_comes_first_in_a_row(demo):
     """The penalty goes by it."""
     assert Looks(demo).of(["skin cancer", ""]).shape == (2, LOOKS)
+
+
+def test_an_odd_string_is_not_all_that_is_popular(demo):
+    """Scores grow with what is odd without end; the ratio ends where the reference does."""
+    long = [string for string in demo.strings if len(string.split()) >= 6]
+    odd = "how " * 300 + "?????"
+    likeness = fit_likeness(long[::2], Pool([*demo.strings, odd], "light"))
+    texts = [*demo.strings, odd]
+    ratios = likeness.log_ratio(texts, demo.encoder.encode(texts))
+    shares = np.exp(ratios) / np.exp(ratios).sum()
+    assert shares[-1] < 20 / len(texts)
+    # What is held out has as much of the popularity as it has of the kind.
+    top = ratios >= np.median(ratios[np.isin(texts, long[1::2])])
+    assert shares[top].sum() == pytest.approx(
+        np.isin(texts, long[1::2])[top].sum() / len(long[1::2]), abs=0.1
+    )
