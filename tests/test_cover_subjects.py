@@ -358,3 +358,14 @@ def test_the_command(home, tmp_path):
     described = run("mechanisms", "cover-subjects")
     assert "between any two subjects" in " ".join(described.stdout.split())
     assert os.environ["SOTTOVOCE_HOME"] == str(home)
+
+
+def test_what_attackers_read_off_members_is_the_posterior(demo):
+    subjects = mechanism("cover-subjects:k=5,p=0.8,subjects=40", pool=demo)
+    texts = demo.strings[10:30]
+    for members in subjects.release(texts, rng=3):
+        inside, _ = subjects.log_odds(members)
+        prior = subjects.law.matched_prior[subjects.subject_of] * subjects.weights
+        exact = subjects.posterior(members, prior)[members]
+        by_odds = np.exp(inside + np.log(prior[members]))
+        np.testing.assert_allclose(by_odds / by_odds.sum(), exact / exact.sum(), rtol=1e-9)

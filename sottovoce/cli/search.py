@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sottovoce import defaults
 from sottovoce.choices import Pooling, Release
+from sottovoce.cli.cover_options import CoverOptions
 from sottovoce.cli.options import (
     AsJson,
     EngineOptions,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from sottovoce.mechanisms import Mechanism
     from sottovoce.mechanisms.company import Company
     from sottovoce.obfuscation import Obfuscator
-    from sottovoce.pools import Pool
     from sottovoce.search import PrivateSearch, SearchResult, Step
     from sottovoce.spaces.space import WordSpace
     from sottovoce.types import Progress
@@ -82,101 +82,6 @@ class SearchOptions(EngineOptions):
     ] = True
 
 
-@dataclass(frozen=True)
-class CoverOptions:
-    """Hide which of several public queries is meant, instead of rewriting the query."""
-
-    panel: ClassVar[str] = "Cover: send public queries only"
-
-    cover: Annotated[
-        int | None,
-        typer.Option(
-            metavar="K",
-            help="Send K queries of --pool: the one nearest to yours among others. Yours itself is "
-            "sent only if it is one of the pool's.",
-            show_default=False,
-        ),
-    ] = None
-    inclusion: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P",
-            help="Chance that the nearest one is among them, below 1; 0.9 if not given.",
-            show_default=False,
-        ),
-    ] = None
-    group: Annotated[
-        int | None,
-        typer.Option(
-            metavar="M",
-            help="Send K groups of M: each query with the M - 1 of the pool nearest to it.",
-            show_default=False,
-        ),
-    ] = None
-
-    decoys: Annotated[
-        Literal["uniform", "popular"] | None,
-        typer.Option(
-            help="How the others are drawn: all alike, or by the popularity that the pool states, "
-            "as one does that was made with --like; uniform if not given.",
-            show_default=False,
-        ),
-    ] = None
-
-    subjects: Annotated[
-        int | None,
-        typer.Option(
-            metavar="C",
-            help="Searches on one subject have others that run along: cut the pool into C subjects "
-            "(0: one for each 50 queries), and send one query each of K subjects that stay the "
-            "same as long as yours does. It hides the subject, not which query of it is meant.",
-            show_default=False,
-        ),
-    ] = None
-
-    chorus: Annotated[
-        int | None,
-        typer.Option(
-            metavar="K",
-            help="Instead of --cover, for queries that no public one stands for: obfuscate K - 1 "
-            "queries of --pool as yours is, and send the variants of all. Which is meant then has "
-            "no proof.",
-            show_default=False,
-        ),
-    ] = None
-
-    def mechanism(self, how: SearchOptions, given: MechanismOptions) -> MechanismOptions:
-        """What is asked for, as a mechanism; refuses options that would do nothing."""
-        if self.cover is None:
-            others = (self.inclusion, self.group, self.decoys, self.subjects)
-            if any(option is not None for option in others):
-                raise UsageError(
-                    "--inclusion, --group, --decoys and --subjects go with --cover K: say how many "
-                    "queries"
-                )
-            return given
-        ignored = {
-            "-m": given.mechanism != defaults.MECHANISM,
-            "-e": given.epsilon is not None,
-            "--set": bool(given.set),
-            "-n": how.n is not None,
-            "--release": how.release is not None,
-            "--chorus": self.chorus is not None,
-        }
-        for option in ignored:
-            if ignored[option]:
-                raise UsageError(f"{option} does nothing with --cover: leave one of them out")
-        parameters = {
-            "k": self.cover,
-            "p": self.inclusion,
-            "m": self.group,
-            "decoys": self.decoys,
-            "subjects": self.subjects,
-        }
-        pairs = [f"{key}={value}" for key, value in parameters.items() if value is not None]
-        return MechanismOptions("cover" if self.subjects is None else "cover-subjects", None, pairs)
-
-
 @grouped
 def search(
     query: Annotated[
@@ -207,13 +112,9 @@ def search(
         query = sys.stdin.readline()
     if not query.strip():
         raise UsageError("give something to search for, or - to read it from standard input")
-    mechanism = cover.mechanism(how, mechanism)
-    pool = None
-    if cover.chorus is not None:
-        pool, resources = _chorus_pool(resources), replace(resources, pool=None, encoder="auto")
-    obfuscator = _obfuscator(how, mechanism, resources, texts, seed)
-    if pool is not None:
-        obfuscator = _in_chorus(obfuscator, pool, cover.chorus or 0)
+    mechanism = cover.mechanism(mechanism, how.n, how.release)
+    obfuscator = _obfuscator(how, mechanism, cover.without_pool(resources), texts, seed)
+    obfuscator = cover.in_chorus(obfuscator, resources)
     layout.check(obfuscator.mechanism)
     chosen = texts.protect is not None or texts.unprotected is not None
     private_search = _prepare(how, obfuscator, layout, drop_function_words=not chosen)
@@ -223,22 +124,6 @@ def search(
         print_json(result.to_dict())
     else:
         show(result, private_search)
-
-
-def _chorus_pool(resources: ResourceOptions) -> Pool:
-    from sottovoce.mechanisms.build import load_resource
-
-    with progress_bar("reading the pool") as progress:
-        pool: Pool = load_resource("pool", resources.settings, progress)
-        return pool
-
-
-def _in_chorus(obfuscator: Obfuscator, pool: Pool, k: int) -> Obfuscator:
-    """The same, with texts of the pool obfuscated beside each query."""
-    from sottovoce.obfuscation import Chorus
-
-    settings = {field.name: getattr(obfuscator, field.name) for field in fields(obfuscator)}
-    return Chorus(**settings, pool=pool, k=k)
 
 
 def _obfuscator(

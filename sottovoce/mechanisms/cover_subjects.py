@@ -202,6 +202,16 @@ class CoverSubjects(Cover):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.maximum(high - low, 0)) - np.log(self.weights[places]))
 
+    def log_odds(self, places: IntArray) -> tuple[Float64Array, Float64Array]:
+        """As for strings that hide by themselves; the rarer a string of its subject, the likelier.
+
+        Members share the part where all their spans meet, so that only their own weight tells them
+        apart. Of sets without x only the subjects are looked at.
+        """
+        subjects = self.subject_of[places]
+        inside = self.law.log_inside[subjects] - np.log(self.weights[places])
+        return inside, self.law.log_outside[subjects]
+
     def posterior(self, members: IntArray, prior: Float64Array | None = None) -> Float64Array:
         """How likely each string of the pool is the one meant, given a set, for a stated prior."""
         if prior is None:
