@@ -35,6 +35,8 @@ LOOKS_PENALTY = 0.01
 FOLDS = 3
 FEWEST_STEPS, MOST_STEPS, TEXTS_A_STEP = 4, 20, 50
 """How many steps turn scores into ratios: more for a larger reference."""
+SMALL = 1e-3
+"""By so much at most equal ratios keep the order of their scores: one who guesses goes by it."""
 LEAST_REFERENCE = 2 * FOLDS
 LENGTHS = (1, 2, 3, 4, 5, 6, 8, 11)
 """Numbers of words from which on a text counts as longer."""
@@ -135,7 +137,8 @@ class Likeness:
                 start += len(block)
                 standard = (rows - self.middle) / self.spread
                 scores = standard @ self.weights[:-1] + self.weights[-1]
-                ratios.append(np.interp(scores, *self.steps))
+                order = SMALL * scores / (1 + abs(scores))
+                ratios.append(np.interp(scores, *self.steps) + order)
         return np.concatenate(ratios)
 
     def __repr__(self) -> str:
