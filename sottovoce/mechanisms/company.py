@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 UNIFORM, POPULAR = "each as likely as the next", "each as likely as it is popular"
+SENSITIVE = "each as likely as its subject is one that people hide"
 """What observers may believe beforehand of what texts are about."""
 
 

@@ -18,10 +18,11 @@ import numpy as np
 from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms.base import SetMechanism, parameter, require
 from sottovoce.mechanisms.build import register
-from sottovoce.mechanisms.company import POPULAR, UNIFORM, Company
+from sottovoce.mechanisms.company import POPULAR, SENSITIVE, UNIFORM, Company
 from sottovoce.mechanisms.subsets import SubsetLaw
 from sottovoce.pools import Pool
 from sottovoce.randomness import Draws, Randomness, as_generator
+from sottovoce.sensitive import sensitivity
 from sottovoce.text import folded_text
 from sottovoce.types import Float64Array, IntArray
 
@@ -33,6 +34,11 @@ UNIFORM_SHARE = 0.1
 """Of decoys drawn by popularity: without it, a string that is hardly ever drawn would give a text
 away, and no useful epsilon would hold."""
 USUAL_P = 0.9
+DRAWN = {
+    "uniform": "uniformly",
+    "popular": "by popularity",
+    "sensitive": "rather on subjects that people hide",
+}
 
 ONLY_THE_SET = (
     "that something was asked, when and how often, what the engine answers and what is done with "
@@ -76,8 +82,10 @@ class Cover(SetMechanism):
     k: int = parameter(20, "strings in a set; groups of them, if m is above 1")
     p: float = parameter(USUAL_P, "chance that the text's own string is in the set; below 1")
     m: int = parameter(1, "strings in a group: one of the pool and the m - 1 nearest to it")
-    decoys: Literal["uniform", "popular"] = parameter(
-        "uniform", "how the others are drawn: all alike, or by the popularity that the pool states"
+    decoys: Literal["uniform", "popular", "sensitive"] = parameter(
+        "uniform",
+        "how the others are drawn: all alike, by the popularity that the pool states, or rather "
+        "on subjects that people hide",
     )
 
     def __post_init__(self) -> None:
@@ -86,9 +94,9 @@ class Cover(SetMechanism):
             f"a group has between 1 and all {len(self.pool)} strings of the pool, not {self.m}",
         )
         require(
-            self.decoys == "uniform" or self.pool.popularity is not None,
-            "the pool states no popularity, all its strings are alike: use decoys=uniform, or a "
-            "pool in which frequent strings come more than once",
+            self.decoys != "popular" or self.pool.popularity is not None,
+            "the pool states no popularity, all its strings are alike: use decoys=uniform or "
+            "decoys=sensitive, or a pool in which frequent strings come more than once",
         )
         require(
             self.p == 1 or not self.law.epsilon <= 0,
@@ -103,9 +111,14 @@ class Cover(SetMechanism):
     @cached_property
     def popularity(self) -> Float64Array | None:
         """The popularity that decoys match, as shares; None: all strings are alike."""
-        if self.decoys == "uniform" or self.pool.popularity is None:
+        if self.decoys == "sensitive":
+            odds = sensitivity(self.pool.strings, self.pool.vectors, self.pool.encoder)
+            weights = np.exp(odds - odds.max())
+        elif self.decoys == "popular" and self.pool.popularity is not None:
+            weights = self.pool.popularity
+        else:
             return None
-        shares = self.pool.popularity / self.pool.popularity.sum()
+        shares = weights / weights.sum()
         return np.asarray((1 - UNIFORM_SHARE) * shares + UNIFORM_SHARE / len(shares))
 
     @cached_property
@@ -213,10 +226,12 @@ class Cover(SetMechanism):
         )
 
     def _guesses(self, members: IntArray) -> dict[str, float]:
-        """The largest posterior probability: all strings alike, and as popular as the pool says."""
+        """The largest posterior probability, for each prior that is at hand."""
         guesses = {UNIFORM: float(self.posterior(members, np.ones(len(self.pool))).max())}
         if self.pool.popularity is not None:
             guesses[POPULAR] = float(self.posterior(members, self.pool.popularity).max())
+        if self.decoys == "sensitive":
+            guesses[SENSITIVE] = float(self.posterior(members, self.popularity).max())
         return guesses
 
     # What is promised
@@ -243,7 +258,7 @@ class Cover(SetMechanism):
     @property
     def _set_in_words(self) -> str:
         what = "strings" if self.m == 1 else f"groups of {self.m} strings"
-        how = "uniformly" if self.decoys == "uniform" else "by popularity"
+        how = DRAWN[self.decoys]
         return (
             f"epsilon is that of {self.k} of {len(self.pool):,} {what}, drawn {how}, with the "
             f"text's own among them with probability {self.p:g}"

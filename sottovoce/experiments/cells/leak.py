@@ -14,6 +14,7 @@ from sottovoce.experiments.resource_cache import ResourceCache, pipeline
 from sottovoce.experiments.store import CellResult
 from sottovoce.experiments.tables import PRIVATE, make_table
 from sottovoce.privacy import Inference, RiskReport, WordRecovery, attack
+from sottovoce.privacy.attacks.company.report import CompanyReport, Naming
 from sottovoce.privacy.attacks.releases import Released
 from sottovoce.privacy.text_similarity import SimilarityMeter
 
@@ -22,6 +23,8 @@ Leaked: TypeAlias = tuple[str, Measure, float]
 
 ATTACKER_SEED = 0
 """What an attacker simulates is the same for all seeds of the releases."""
+COMPANY_GUESSES = 10
+"""As many guesses as others have who name queries."""
 NOTHING_RELEASED = "not one query has a variant: there is nothing to attack"
 
 
@@ -38,9 +41,12 @@ def leak(job: Leak, cache: ResourceCache, variants: Variants) -> CellResult:
     facts = _unreleased(source, len(variants) - len(releases))
     if releases:
         leaked += _similar(job, releases)
-        report = _attacked(job, cache, releases)
+        attacked = _chosen(releases, job.privacy.attacked)
+        report = _attacked(job, cache, attacked)
         leaked += [row for _, inference in report.inferences for row in _ranks(inference)]
         leaked += [row for _, recovery in report.recoveries for row in _shares(recovery)]
+        if report.company is not None:
+            leaked += _named(report.company, attacked)
         facts |= _attackers(source, report)
     else:
         facts["attacks that were not tried"] = {source.mechanism: NOTHING_RELEASED}
@@ -63,6 +69,12 @@ def _similar(job: Leak, releases: Sequence[Released]) -> Iterator[Leaked]:
             yield query, Measure("similarity", name), float(value)
 
 
+def _chosen(releases: Sequence[Released], most: int | None) -> list[Released]:
+    """As many releases as are to be attacked, evenly chosen."""
+    count = min(most or len(releases), len(releases))
+    return [releases[number * len(releases) // count] for number in range(count)]
+
+
 def _attacked(job: Leak, cache: ResourceCache, releases: Sequence[Released]) -> RiskReport:
     """Every attack of the job; by one who knows the mechanism, if the experiment knows it.
 
@@ -72,9 +84,8 @@ def _attacked(job: Leak, cache: ResourceCache, releases: Sequence[Released]) -> 
     mechanism = None
     if source.spec is not None:
         mechanism = cache.mechanism(source.spec, source.epsilon, source.texts)
-    count = min(privacy.attacked or len(releases), len(releases))
     return attack(
-        [releases[number * len(releases) // count] for number in range(count)],
+        releases,
         mechanism=mechanism,
         release=source.release,
         pipeline=pipeline(source.texts, mechanism) if mechanism else None,
@@ -96,6 +107,18 @@ def _ranks(inference: Inference) -> Iterator[Leaked]:
         yield guess.id, Measure("motivated", by), 1 / guess.rank
 
 
+def _named(company: CompanyReport, releases: Sequence[Released]) -> Iterator[Leaked]:
+    """How soon what stands for each query is named among what left with it.
+
+    To name the query itself is no more likely.
+    """
+    for naming in company.namings:
+        for released, hit, rank in zip(releases, naming.hits, naming.ranks, strict=True):
+            yield released.id, Measure("lazy", naming.attack), float(hit)
+            yield released.id, Measure("active", naming.attack), float(rank <= COMPANY_GUESSES)
+            yield released.id, Measure("motivated", naming.attack), 1 / rank
+
+
 def _shares(recovery: WordRecovery) -> Iterator[Leaked]:
     """What an attack got of each text."""
     for text in recovery.by_text:
@@ -109,10 +132,11 @@ def _shares(recovery: WordRecovery) -> Iterator[Leaked]:
 def _attackers(source: Source, report: RiskReport) -> dict[str, Any]:
     """What each attacker knew, and what was not tried."""
     facts: dict[str, Any] = {}
-    attacks: list[tuple[int, WordRecovery | Inference]] = [*report.recoveries]
-    attacks += report.inferences
+    attacks: list[WordRecovery | Inference | Naming] = [made for _, made in report.recoveries]
+    attacks += [made for _, made in report.inferences]
+    attacks += report.company.namings if report.company else ()
     if attacks:
-        facts["attackers"] = {without_path(made.attack): made.knows for _, made in attacks}
+        facts["attackers"] = {without_path(made.attack): made.knows for made in attacks}
     if report.not_tried:
         facts["attacks that were not tried"] = {"mechanism": source.mechanism, **report.not_tried}
     return facts

@@ -16,26 +16,13 @@ from sottovoce.likeness import Likeness, logistic
 from sottovoce.pools import Pool
 from sottovoce.privacy.attacks.company.sets import SeenSet
 from sottovoce.randomness import as_generator
+from sottovoce.sensitive import sensitivity
 from sottovoce.text.comparing import folded_text
-from sottovoce.text.words import stems, words
 from sottovoce.types import Float32Array, Float64Array
 
 Belief: TypeAlias = Callable[[SeenSet], Float64Array]
 """The log-odds of each string of a set."""
 
-_SENSITIVE = """
-cancer tumour hiv std herpes pregnant abortion miscarriage infertility dementia diabetes epilepsy
-depression anxiety suicide self-harm psychosis bulimia therapy medication addiction alcohol cocaine
-opioid gambling debt bankruptcy benefits eviction fired dismissal harassment discrimination strike
-whistleblower divorce custody affair paternity adoption abuse violence rape blackmail stalking
-arrest police prison conviction lawyer lawsuit deportation asylum undocumented visa refugee
-gay lesbian transgender sex porn erectile religion atheist headscarf conversion protest party
-disability obesity scar tumour surgery
-"""
-SENSITIVE_WORDS = tuple(dict.fromkeys(_SENSITIVE.split()))
-"""Subjects that people would rather not be known for, one word each."""
-FOR_WORD, FOR_COSINE = 3.0, 10.0
-"""The log-odds in favour of a string with such a word, and of one near to it."""
 NEIGHBOURS = 3
 """How many texts of a history a string must be near to."""
 STRANGERS = 2000
@@ -70,13 +57,9 @@ def is_popular(pool: Pool) -> Belief:
 
 def is_sensitive(encoder: Encoder) -> Belief:
     """Strings on subjects that people hide are what a person hides."""
-    subjects = encoder.encode(SENSITIVE_WORDS)
-    listed = frozenset(stems(SENSITIVE_WORDS))
 
     def belief(seen: SeenSet) -> Float64Array:
-        nearest = (seen.vectors @ subjects.T).max(axis=1).astype(np.float64)
-        said = [not listed.isdisjoint(stems(words(string))) for string in seen.strings]
-        return np.asarray(FOR_COSINE * nearest + FOR_WORD * np.array(said))
+        return sensitivity(seen.strings, seen.vectors, encoder)
 
     return belief
 

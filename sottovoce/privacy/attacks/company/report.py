@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,9 @@ class Naming:
         It is also what was asked, word for word.
     subject
         A string with the subject of what was asked (``subject.py``), whether it was meant or not.
+    hits, ranks
+        Of each set: whether the true group was named, and at which guess it would have been, with
+        equals counted half; infinite where the set lacks it.
     """
 
     attack: str
@@ -36,6 +40,8 @@ class Naming:
     group: Share
     query: Share
     subject: Share
+    hits: tuple[bool, ...]
+    ranks: tuple[float, ...]
 
     @property
     def mean(self) -> float:
@@ -122,8 +128,9 @@ class Judge:
         ]
         near = cosines([one.text for one in self._seen], strings, self._encoder)
         alike = (near > self._alike_from).tolist()
-        shares = (self._by_person(hits) for hits in (right, queries, alike))
-        return Naming(attack, knows, *shares)
+        group, query, subject = map(self._by_person, (right, queries, alike))
+        ranks = tuple(map(_rank, scores, (one.truth for one in self._seen)))
+        return Naming(attack, knows, group, query, subject, tuple(right), ranks)
 
     def _by_person(self, hits: Sequence[bool]) -> Share:
         persons = [one.person for one in self._seen]
@@ -135,3 +142,11 @@ class Judge:
             right[person] += hit
             total[person] += 1
         return Share.by_text(list(right.values()), list(total.values()))
+
+
+def _rank(scores: Float64Array, truth: int) -> float:
+    """At which guess the truth is named; of several with the same score, in the middle."""
+    if truth < 0:
+        return math.inf
+    better, equal = (scores > scores[truth]).sum(), (scores == scores[truth]).sum()
+    return float(1 + better + (equal - 1) / 2)

@@ -1,0 +1,37 @@
+"""Subjects that people would rather not be known for, and how much a string is about one of them.
+
+Public, and a rough measure: attackers on company believe by it, and decoys can be drawn by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sottovoce.encoders import Encoder
+from sottovoce.text.words import stems, words
+from sottovoce.types import Float32Array, Float64Array
+
+_SENSITIVE = """
+cancer tumour hiv std herpes pregnant abortion miscarriage infertility dementia diabetes epilepsy
+depression anxiety suicide self-harm psychosis bulimia therapy medication addiction alcohol cocaine
+opioid gambling debt bankruptcy benefits eviction fired dismissal harassment discrimination strike
+whistleblower divorce custody affair paternity adoption abuse violence rape blackmail stalking
+arrest police prison conviction lawyer lawsuit deportation asylum undocumented visa refugee
+gay lesbian transgender sex porn erectile religion atheist headscarf conversion protest party
+disability obesity scar tumour surgery
+"""
+SENSITIVE_WORDS = tuple(dict.fromkeys(_SENSITIVE.split()))
+"""One word for each subject."""
+FOR_WORD, FOR_COSINE = 3.0, 10.0
+"""The log-odds in favour of a string with such a word, and of one near to it."""
+
+
+def sensitivity(strings: Sequence[str], vectors: Float32Array, encoder: Encoder) -> Float64Array:
+    """The log-odds that a string is one that people hide, up to a constant."""
+    subjects = encoder.encode(SENSITIVE_WORDS)
+    listed = frozenset(stems(SENSITIVE_WORDS))
+    nearest = (vectors @ subjects.T).max(axis=1).astype(np.float64)
+    spoken = [not listed.isdisjoint(stems(words(string))) for string in strings]
+    return np.asarray(FOR_COSINE * nearest + FOR_WORD * np.array(spoken))
