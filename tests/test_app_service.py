@@ -6,6 +6,7 @@ import asyncio
 import json
 import stat
 import time
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -50,8 +51,10 @@ from sottovoce.experiments.summary import LAYOUT, among
 from sottovoce.ledger import Ledger
 from sottovoce.mechanisms import names, parse
 from sottovoce.output_vocabularies import choose_output
+from sottovoce.pools import Pool
 from sottovoce.privacy.attacks.query_log import QueryLog
 from sottovoce.sanitizing import Sanitizer
+from sottovoce.text.comparing import folded_text
 
 QUERY = "treatment for skin cancer"
 SETTINGS = Settings(reranker="light", token="0123456789abcdef-token")
@@ -566,16 +569,42 @@ def keep(home: Path, found: dict[str, Any]) -> None:
     remember([found])
 
 
+def test_a_voice_in_company_sends_public_queries_and_says_what_that_is_worth(client):
+    body = {"query": QUERY, "voice": "in-company", "top": 3, "measure": True}
+    first = client.post("/v1/search", json=body).json()
+    again = client.post("/v1/search", json=body).json()
+    log = set(map(folded_text, demo_log()))
+    assert len(first["sent"]) == 20
+    assert all(folded_text(sent) in log for sent in first["sent"])
+    assert sorted(first["sent"]) == sorted(again["sent"])
+    assert again["recalled"]
+    assert first["company"]["sentence"]
+    assert first["company"]["whether_sent"]
+    assert "names the one that stands for yours" in first["risk"]["sentence"]
+    assert first["risk"]["query"]["knows"]
+
+
+def test_without_a_pool_to_hide_in_there_is_no_voice_in_company(client, monkeypatch):
+    parts = client.app.state.service.parts
+    monkeypatch.setattr(parts, "pool", lambda: Pool(["one", "two"], "light"))
+    monkeypatch.setattr(parts, "_mechanisms", OrderedDict())
+    told = client.get("/v1/voices").json()
+    assert next(each["id"] for each in told["voices"]) == "whisper"
+    refused = client.post("/v1/search", json={"query": QUERY, "voice": "in-company"})
+    assert refused.status_code == 422
+    assert QUERY not in refused.text
+
+
 def test_voices_show_what_was_measured_of_exactly_their_setting(client, tmp_path, monkeypatch):
     monkeypatch.setattr(measured, "packaged", tuple)
     keep(tmp_path, summary(client))
     told = client.get("/v1/voices").json()
     assert told["default"] == "murmur"
     assert [each["id"] for each in told["voices"]] == [
-        *("whisper", "murmur", "speak-low", "normal-voice"),
+        *("in-company", "whisper", "murmur", "speak-low", "normal-voice"),
     ]
     assert "2026-01-02" in told["measured"]["sentence"]
-    whisper, murmur = told["voices"][:2]
+    whisper, murmur = told["voices"][1:3]
     assert murmur["sentences"] == {
         "query": "The strongest of the attacks tried (aligned) names your query at the first guess "
         "in 5 of 100 cases (0–12; 64 queries tried). The attacker knows the mechanism; a log of "
@@ -618,14 +647,19 @@ def test_the_package_has_figures_of_every_voice():
         assert found["log_sha256"] == digest(log.queries)
         assert found["baseline"][measured.MAIN] > 0
         for voice in VOICES:
-            wanted = (parse("cmp:prior=0.5", epsilon=voice.epsilon), "once", defaults.VARIANTS)
+            if voice.epsilon is None:
+                spec, texts = parse(voice.spec, k=20), {"pool": "demo", "encoder": "strong"}
+            else:
+                spec, texts = parse("cmp:prior=0.5", epsilon=voice.epsilon), TEXTS_OF_A_SEARCH
+            wanted = (spec, "once", defaults.VARIANTS)
             (own,) = (
                 each
                 for each in found["settings"]
                 if each["spec"] and (parse(each["spec"]), each["release"], each["n"]) == wanted
             )
-            assert TEXTS_OF_A_SEARCH.items() <= own["texts"].items()
-            for figure in ("lazy", "words", measured.MAIN):
+            assert texts.items() <= own["texts"].items()
+            assert (own["words"] is None) == (voice.epsilon is None)
+            for figure in ("lazy", measured.MAIN, *(() if own["words"] is None else ("words",))):
                 assert own[figure]["queries"] > 0
                 assert figure == measured.MAIN or (own[figure]["by"] and own[figure]["knows"])
                 assert own[figure]["low"] <= own[figure]["value"] <= own[figure]["high"]

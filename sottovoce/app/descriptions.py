@@ -15,8 +15,8 @@ from sottovoce.app import measured
 from sottovoce.app.loaded import LoadedParts, Protection, account_of
 from sottovoce.app.measured import MAIN, Figure, Measured, Summary
 from sottovoce.app.openapi import Like
-from sottovoce.app.schemas import DEFAULT_VOICE, VOICES, ProtectionBody
-from sottovoce.errors import SpaceError
+from sottovoce.app.schemas import DEFAULT_VOICE, VOICES, ProtectionBody, Voice
+from sottovoce.errors import SottovoceError, SpaceError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Budget, Ledger, NoLedgerError, Promise, Record, Spent, in_words
 from sottovoce.mechanisms.base import Mechanism
@@ -233,8 +233,20 @@ def all_voices(parts: LoadedParts) -> Voices:
                 **_setting(parts, parts.protection(ProtectionBody(voice=voice.id)), summary),
             }
             for voice in VOICES
+            if _can_be_used(parts, voice)
         ],
     }
+
+
+def _can_be_used(parts: LoadedParts, voice: Voice) -> bool:
+    """Whether there is what the voice needs: a query log of few lines is no pool to hide in."""
+    if voice.epsilon is not None:
+        return True
+    try:
+        parts.protection(ProtectionBody(voice=voice.id))
+    except SottovoceError:
+        return False
+    return True
 
 
 def describe_setting(body: ProtectionBody, parts: LoadedParts) -> DescribedSetting:

@@ -16,7 +16,7 @@ from sottovoce.engines.base import language_of, uses_order
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Ledger, Promise
-from sottovoce.mechanisms.base import Mechanism
+from sottovoce.mechanisms.base import Mechanism, SetMechanism
 from sottovoce.mechanisms.build import build, parse
 from sottovoce.obfuscation import Obfuscator, release_for
 from sottovoce.search.layout import fitted_to, laid_out_for
@@ -99,6 +99,8 @@ class LoadedParts:
     def load_all(self) -> None:
         """Load what a first search needs; what is missing is said in ``problems``."""
         self.problems()
+        with suppress(SottovoceError):  # Then there is no voice in company.
+            self.protection(ProtectionBody(voice="in-company"))
         self.ready = True
         with suppress(SottovoceError):  # Whoever asks for the risk will be told.
             for encoder in self.attackers():
@@ -169,11 +171,14 @@ class LoadedParts:
             built = self.mechanism(spec, parameters)
         else:
             voice = next(voice for voice in VOICES if voice.id == (body.voice or DEFAULT_VOICE))
-            built = self.mechanism(defaults.MECHANISM, {"epsilon": voice.epsilon})
+            in_company = {"k": self.usual_variants}
+            parameters = in_company if voice.epsilon is None else {"epsilon": voice.epsilon}
+            built = self.mechanism(voice.spec, parameters)
         built = fitted_to(self.engine(), built, self.fitted_space)
+        usual = 1 if isinstance(built, SetMechanism) else self.usual_variants
         obfuscator = Obfuscator(
             built,
-            n=body.n or self.usual_variants,
+            n=body.n or usual,
             release=release_for(built, body.release),
             pipeline=self.pipeline(built),
         )

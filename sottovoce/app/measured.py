@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from typing_extensions import TypedDict
 
 from sottovoce.app.loaded import LoadedParts, Protection
-from sottovoce.mechanisms.base import WordMechanism
+from sottovoce.mechanisms.base import SetMechanism, WordMechanism
 from sottovoce.mechanisms.build import parse
 from sottovoce.obfuscation import Obfuscator
 
@@ -85,6 +85,9 @@ def figures_of(
 def _same_texts(texts: dict[str, Any], parts: LoadedParts, obfuscator: Obfuscator) -> bool:
     """Whether words were cut, protected and replaced as this service does it."""
     mechanism, pipeline = obfuscator.mechanism, obfuscator.pipeline
+    if isinstance(mechanism, SetMechanism):  # Whole public strings leave: only these decide.
+        pool = mechanism.pool
+        return (texts.get("pool"), texts.get("encoder")) == (pool.name, pool.encoder.name)
     vocabulary = mechanism.space.output.name if isinstance(mechanism, WordMechanism) else "all"
     measured = (
         texts.get("space") or DEFAULT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from typing_extensions import TypedDict
 
 from sottovoce.app.loaded import LoadedParts, Protection
 from sottovoce.privacy import Released, RiskReport, attack
+from sottovoce.privacy.attacks.company.report import CompanyReport
 from sottovoce.privacy.attacks.headline import strongest
 
 
@@ -35,12 +37,32 @@ def risk_of(
         add_originals=True,
         counts=(len(variants),),
     )
+    if report.company is not None:
+        by_group = _group_risk(report.company)
+        return {"query": by_group, "words": None, "sentence": by_group["sentence"]}
     by_query, by_word = _query_risk(report), _word_risk(report)
     sentences = (
         by_query["sentence"] if by_query else "Whether your query can be named was not measured.",
         by_word["sentence"] if by_word else "No attack on single words applies: not measured.",
     )
     return {"query": by_query, "words": by_word, "sentence": " ".join(sentences)}
+
+
+def _group_risk(company: CompanyReport) -> dict[str, Any]:
+    """The attack that comes nearest to what stands for the query, among what left with it."""
+    best = min(company.namings, key=lambda naming: naming.ranks[0])
+    (rank,) = best.ranks
+    guesses = f"at guess {rank:g}" if rank > 1 else "at the first guess"
+    when = "never: what stands for your query was not sent" if math.isinf(rank) else guesses
+    return {
+        "rank": None if math.isinf(rank) else rank,
+        "log": company.strings,
+        "by": best.attack,
+        "knows": best.knows,
+        "sentence": f"Of {company.strings} queries that left, the strongest of the attacks tried "
+        f"({best.attack}) names the one that stands for yours {when}. The attacker knows "
+        f"{best.knows}. Someone who knows what you asked before does better.",
+    }
 
 
 def _query_risk(report: RiskReport) -> dict[str, Any] | None:

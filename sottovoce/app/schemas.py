@@ -56,20 +56,28 @@ PreviewId = Annotated[
 ]
 
 
-VoiceId = Literal["whisper", "murmur", "speak-low", "normal-voice"]
+VoiceId = Literal["in-company", "whisper", "murmur", "speak-low", "normal-voice"]
 
 
 @dataclass(frozen=True)
 class Voice:
-    """A privacy setting in words: the usual mechanism and release, at this epsilon."""
+    """A privacy setting in words: the usual mechanism at this epsilon, or a set of queries."""
 
     id: VoiceId
     name: str
-    epsilon: float
+    epsilon: float | None
     line: str
+    spec: str = defaults.MECHANISM
 
 
 VOICES = (
+    Voice(
+        "in-company",
+        "in company",
+        None,
+        "Nothing is rewritten: a public query close to yours leaves among others.",
+        "cover:p=0.9,decoys=sensitive",
+    ),
     Voice("whisper", "whisper", 5.0, "What is sent gives away least here, and finds least."),
     Voice("murmur", "murmur", defaults.SEARCH_EPSILON, "Hides most words, and finds what it can."),
     Voice("speak-low", "speak low", 10.0, "Finds more; a list with your query often names it."),

@@ -101,6 +101,7 @@ class Company:
             "best_guess": self.best_guess,
             "prior": self.prior,
             "query_sent": self.query_sent,
+            "whether_sent": self.whether_sent,
             "sentence": self.sentence,
         }
 

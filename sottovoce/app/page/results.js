@@ -41,7 +41,8 @@ export function showPreview(query, drawn, onSend) {
   show(
     byId("left"),
     el("p", {}, `Drawing these cost ${cost(drawn.spent)}. Sending them costs nothing more.`),
-    drawn.recalled && el("p", {}, "Each of its words was sent before, and has the same substitutes again."),
+    drawn.recalled &&
+      el("p", {}, drawn.company ? "The same queries were sent for it before." : "Each of its words was sent before, and has the same substitutes again."),
     el("p", { class: "line" }, el("button", { type: "button", class: "main", id: "send", onclick: onSend }, "Send these")),
     el(
       "p",
@@ -73,14 +74,16 @@ const shownHit = (hit, sent) =>
 export function showResult(result) {
   columns(result.query);
   byId("typed").append(
-    el(
-      "p",
-      {},
-      `${result.said_aloud} of its ${result.words} words stand in what was sent, among the others.`,
-    ),
+    ...(result.company
+      ? [
+          el("p", { class: "plain" }, result.company.whether_sent),
+          !result.company.is_text && el("p", {}, `The public query that stands for it: “${result.company.representative}”.`),
+          el("p", {}, result.company.sentence),
+        ].filter(Boolean)
+      : [el("p", {}, `${result.said_aloud} of its ${result.words} words stand in what was sent, among the others.`)]),
     el("p", {}, `This search cost ${cost(result.spent)}.`),
     ...[
-      result.query_sent &&
+      result.query_sent && !result.company &&
         (result.protected
           ? "Chance put the query itself among what was sent."
           : "No word of it could be replaced: it was sent as it is."),
@@ -99,7 +102,14 @@ export function showResult(result) {
   byId("left-count").textContent = `${result.sent.length} queries to ${result.engine}`;
   show(
     byId("left"),
-    result.recalled && el("p", {}, "Each of its words was sent before, and has the same substitutes again: that tells nothing new of them."),
+    result.recalled &&
+      el(
+        "p",
+        {},
+        result.company
+          ? "The same queries were sent for it before: that tells nothing new."
+          : "Each of its words was sent before, and has the same substitutes again: that tells nothing new of them.",
+      ),
     list(result.sent, result.query),
   );
   byId("came-count").textContent = `${number(result.pool)} documents`;
