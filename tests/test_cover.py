@@ -28,6 +28,7 @@ from sottovoce.pools import Pool, load_pool
 from sottovoce.privacy.auditing import audit
 from sottovoce.randomness import Draws
 from sottovoce.search import PrivateSearch, load_reranker
+from sottovoce.sensitive import sensitivity
 
 LEVEL = 1e-4
 QUERY = "treatment for skin cancer"
@@ -303,6 +304,26 @@ def test_decoys_by_popularity_match_what_the_pool_states(demo):
     assert popular != mechanism(
         "cover:decoys=popular", pool=Pool(lines[: -len(lines) // 2], "light")
     )
+
+
+def test_sensitive_decoys_are_flat_for_whoever_expects_something_sensitive(demo):
+    cover = mechanism("cover:k=10,p=0.8,decoys=sensitive", pool=demo)
+    uniform = mechanism("cover:k=10,p=0.8", pool=demo)
+    odds = sensitivity(demo.strings, demo.vectors, demo.encoder)
+    hidden = np.argsort(odds)[-200:]
+    texts = [demo.strings[place] for place in hidden[::10].tolist()]
+    sets = cover.release(texts, rng=1)
+    for members in sets:
+        matched = cover.posterior(members, cover.popularity)[members]
+        assert matched == pytest.approx(matched[0])
+        assert matched[0] <= 0.1
+    # The same belief picks out the sensitive one among uniform decoys.
+    picked = [
+        uniform.posterior(members, cover.popularity)[members].max()
+        for members in uniform.release(texts, rng=1)
+    ]
+    assert np.mean(picked) > 0.3
+    assert 0 < cover.guarantee.epsilon <= uniform.guarantee.epsilon + np.log(10) + 1e-9
 
 
 # The audit

@@ -414,6 +414,18 @@ def test_a_release_once_is_attacked_as_one(runner, tmp_path):
     assert set(found) == {f"{kind}[{name}]" for kind in kinds for name in ("uniform", "mode")}
 
 
+def test_sets_are_attacked_as_sets(runner, tmp_path):
+    texts = Texts.of(pool="demo", encoder="light")
+    collection = few_queries(tmp_path / "few", 8)
+    sets = source("cover:k=5,p=0.9", None, collection=collection, release="once", n=5, texts=texts)
+    product = runner.run(Leak(drawn(runner, sets), PRIVACY))
+    named = values(product)
+    assert {"lazy[law alone]", "lazy[sensitive subjects]", "lazy[classifier]"} <= set(named)
+    assert set(named["lazy[law alone]"].values()) <= {0.0, 1.0}
+    assert all(share in (0.0, 1.0) for share in named["active[law alone]"].values())
+    assert "sensitive subjects" in product.facts["attackers"]
+
+
 def test_whole_texts_have_no_words_to_recover(runner, tmp_path):
     few = few_queries(tmp_path / "few", 2)
     texts = Texts.of(pool="demo", encoder="light")

@@ -50,10 +50,11 @@ class CoverOptions:
     ] = None
 
     decoys: Annotated[
-        Literal["uniform", "popular"] | None,
+        Literal["uniform", "popular", "sensitive"] | None,
         typer.Option(
-            help="How the others are drawn: all alike, or by the popularity that the pool states, "
-            "as one does that was made with --like; uniform if not given.",
+            help="How the others are drawn: all alike, by the popularity that the pool states, "
+            "as one does that was made with --like, or rather on subjects that people hide; "
+            "uniform if not given.",
             show_default=False,
         ),
     ] = None
