@@ -589,7 +589,7 @@ def test_without_a_pool_to_hide_in_there_is_no_voice_in_company(client, monkeypa
     monkeypatch.setattr(parts, "pool", lambda: Pool(["one", "two"], "light"))
     monkeypatch.setattr(parts, "_mechanisms", OrderedDict())
     told = client.get("/v1/voices").json()
-    assert next(each["id"] for each in told["voices"]) == "whisper"
+    assert [each["id"] for each in told["voices"]][-1] == "normal-voice"
     refused = client.post("/v1/search", json={"query": QUERY, "voice": "in-company"})
     assert refused.status_code == 422
     assert QUERY not in refused.text
@@ -601,10 +601,10 @@ def test_voices_show_what_was_measured_of_exactly_their_setting(client, tmp_path
     told = client.get("/v1/voices").json()
     assert told["default"] == "murmur"
     assert [each["id"] for each in told["voices"]] == [
-        *("in-company", "whisper", "murmur", "speak-low", "normal-voice"),
+        *("whisper", "murmur", "speak-low", "normal-voice", "in-company"),
     ]
     assert "2026-01-02" in told["measured"]["sentence"]
-    whisper, murmur = told["voices"][1:3]
+    whisper, murmur = told["voices"][:2]
     assert murmur["sentences"] == {
         "query": "The strongest of the attacks tried (aligned) names your query at the first guess "
         "in 5 of 100 cases (0–12; 64 queries tried). The attacker knows the mechanism; a log of "

@@ -56,7 +56,7 @@ PreviewId = Annotated[
 ]
 
 
-VoiceId = Literal["in-company", "whisper", "murmur", "speak-low", "normal-voice"]
+VoiceId = Literal["whisper", "murmur", "speak-low", "normal-voice", "in-company"]
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,6 @@ class Voice:
 
 
 VOICES = (
-    Voice(
-        "in-company",
-        "in company",
-        None,
-        "Nothing is rewritten: a public query close to yours leaves among others.",
-        "cover:p=0.9,decoys=sensitive",
-    ),
     Voice("whisper", "whisper", 5.0, "What is sent gives away least here, and finds least."),
     Voice("murmur", "murmur", defaults.SEARCH_EPSILON, "Hides most words, and finds what it can."),
     Voice("speak-low", "speak low", 10.0, "Finds more; a list with your query often names it."),
@@ -86,6 +79,13 @@ VOICES = (
         "normal voice",
         15.0,
         "Says most words; a list with your query names it.",
+    ),
+    Voice(
+        "in-company",
+        "in company",
+        None,
+        "Nothing is rewritten: a public query close to yours leaves among others.",
+        "cover:p=0.9,decoys=sensitive",
     ),
 )
 DEFAULT_VOICE: VoiceId = "murmur"

@@ -1,10 +1,10 @@
-/** How low the voice is: four of them, or a setting of one's own; and what was measured of it. */
+/** How low the voice is: four of them, or in company, or a setting of one's own; what was measured of it. */
 
 import { call, Trouble } from "./api.js";
 import { byId, el, folded, number, show } from "./dom.js";
 import { complain, quiet } from "./notice.js";
 
-const DYNAMICS = ["ppp", "pp", "p", "mf"];
+const DYNAMICS = ["ppp", "pp", "p", "mf", "tutti"];
 const RELEASES = {
   once: "Once: all queries are read off one draw, and cost epsilon once.",
   independent: "Independent: each query is a draw of its own, and each costs epsilon.",
