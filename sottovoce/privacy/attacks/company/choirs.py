@@ -49,6 +49,9 @@ SURPRISE = np.log(1e-6)
 """How likely a group is of words that neither log nor pool puts together: laws are computed, and
 cut texts read, with errors that must not decide alone."""
 
+DIGITS = 9
+"""Of log-odds: groups that differ by rounding alone are alike, and one is named by chance."""
+
 
 def attack_chorus(
     chorus: Chorus,
@@ -238,7 +241,8 @@ def _released(results: Sequence[Obfuscation]) -> Iterator[Released]:
 def _by_words(rows: Float32Array, words: Prior) -> float:
     """The logarithm of P(rows) for words as often as they are said.
 
-    As scores do, it counts from the best word of each place. A place that no word explains says nothing.
+    As scores do, it counts from the best word of each place; a place that no word explains says
+    nothing.
     """
     total = 0.0
     for row in rows.astype(np.float64):
@@ -263,7 +267,7 @@ def _judged(
         k, own = result.choir
         some = slice(number * k, (number + 1) * k)
         seen.append(_as_seen(tuple(named[some]), result.text, own))
-        odds.append(np.array(attempt.odds[some]))
+        odds.append(np.round(attempt.odds[some], DIGITS))
         truths.append(np.eye(k)[own])
     judge = Judge(seen, pool.encoder, pool.strings)
     return (
