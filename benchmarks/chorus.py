@@ -36,6 +36,8 @@ import decoy_sources as sources
 
 CHOIRS = ((5, 4), (10, 2), (5, 10))
 """k and n."""
+WEAKER = ("5", "6")
+"""Epsilons at which the mechanism alone finds as much as a chorus does at larger ones."""
 
 
 class Bench:
@@ -147,12 +149,13 @@ def main() -> None:
     bench = Bench(pool, collection)
     plain = without_privacy(collection, bench.engine, bench.reranker, DEMO_DEPTH)
     print(f"the queries themselves: nDCG@10 {plain.ndcg.mean:.3f}")
-    for epsilon in options.epsilons.split(","):
-        spec = f"cmp:epsilon={epsilon}"
+    epsilons = options.epsilons.split(",")
+    for epsilon in (*WEAKER, *epsilons):
         for n in dict.fromkeys(k * n for k, n in CHOIRS):
-            bench.alone(spec, n, seeds)
+            bench.alone(f"cmp:epsilon={epsilon}", n, seeds)
+    for epsilon in epsilons:
         for k, n in CHOIRS:
-            bench.chorus(spec, k, n, seeds)
+            bench.chorus(f"cmp:epsilon={epsilon}", k, n, seeds)
 
 
 if __name__ == "__main__":
