@@ -19,7 +19,7 @@ from sottovoce.errors import SottovoceError
 from sottovoce.mechanisms.base import WordMechanism, require
 from sottovoce.obfuscation.memory import keyed_hash
 from sottovoce.obfuscation.obfuscator import AFRESH, Obfuscator
-from sottovoce.obfuscation.result import Obfuscation
+from sottovoce.obfuscation.result import Choir, Obfuscation
 from sottovoce.pools import Pool
 from sottovoce.randomness import Streams, keyed_generator
 from sottovoce.text import folded_text
@@ -85,7 +85,8 @@ class Chorus(Obfuscator):
         guarantee = result.guarantee.with_caveats(caveat)
         if self.memory_key is None:
             guarantee = guarantee.with_caveats(AFRESH)
-        return replace(result, variants=variants, guarantee=guarantee)
+        choir = Choir(self.k, order.index(0))
+        return replace(result, variants=variants, guarantee=guarantee, choir=choir)
 
     def _decoys(
         self, text: str, number: int, streams: Streams

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sottovoce.choices import Release
 from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms.company import Company
 from sottovoce.text import Counts, TextPipeline
+
+
+class Choir(NamedTuple):
+    """Variants of several texts, those of each next to each other: how many, and which is own."""
+
+    k: int
+    own: int
+    """The place of the text itself among the k."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,6 +48,8 @@ class Obfuscation:
     """Where draws are remembered, keyed hashes of the words: what the ledger knows them by."""
     company: Company | None = None
     """For its owner alone: the set of public strings in which the text is hidden, if it is."""
+    choir: Choir | None = None
+    """For its owner alone: which of the variants are the text's, if others were added."""
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON line of ``sottovoce obfuscate``."""
@@ -58,6 +68,7 @@ class Obfuscation:
             "made_with": self.made_with,
             "texts": self.pipeline and self.pipeline.to_dict(),
             "company": self.company and self.company.to_dict(),
+            "choir": self.choir and self.choir._asdict(),
         }
 
     def __repr__(self) -> str:

@@ -1,10 +1,11 @@
 """What could an attacker still learn? A mechanism is measured through its public interface.
 
 :func:`attack` tries to read the originals off releases, :func:`attack_company` which string of a
-set was meant; :func:`audit` tries to refute what is said of a mechanism; :func:`deniability`
-measures how well single words are hidden, and :func:`calibrate` finds the epsilon that hides them
-well enough; :func:`similarity` compares texts with their releases; :func:`quipu` weighs risk
-against utility; :func:`membership` finds out whose text a model was trained on.
+set was meant, :func:`attack_chorus` which of several obfuscated texts; :func:`audit` tries to
+refute what is said of a mechanism; :func:`deniability` measures how well single words are hidden,
+and :func:`calibrate` finds the epsilon that hides them well enough; :func:`similarity` compares
+texts with their releases; :func:`quipu` weighs risk against utility; :func:`membership` finds out
+whose text a model was trained on.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING
 from sottovoce.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from sottovoce.privacy.attacks.company.report import CompanyReport, Naming
+    from sottovoce.privacy.attacks.company.choirs import attack_chorus
+    from sottovoce.privacy.attacks.company.report import ChorusReport, CompanyReport, Naming
     from sottovoce.privacy.attacks.company.run import Knowledge, attack_company, attack_sets
     from sottovoce.privacy.attacks.cosine import attacker_encoders, infer
     from sottovoce.privacy.attacks.headline import Headline
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Audit",
     "Calibration",
+    "ChorusReport",
     "Claim",
     "CompanyReport",
     "Cost",
@@ -65,6 +68,7 @@ __all__ = [
     "Witness",
     "WordRecovery",
     "attack",
+    "attack_chorus",
     "attack_company",
     "attack_sets",
     "attacker_encoders",
@@ -87,7 +91,8 @@ __getattr__ = lazy_names(
     __name__,
     {
         ".attacks.cosine": "attacker_encoders, infer",
-        ".attacks.company.report": "CompanyReport, Naming",
+        ".attacks.company.choirs": "attack_chorus",
+        ".attacks.company.report": "ChorusReport, CompanyReport, Naming",
         ".attacks.company.run": "Knowledge, attack_company, attack_sets",
         ".attacks.headline": "Headline",
         ".attacks.query_log": "QueryLog, read_log",

@@ -72,6 +72,11 @@ def _from_row(row: dict[str, Any], number: int) -> Released:
         raise UsageError(
             f"line {number} of the file lacks 'text' (a string) or 'variants' (a list): {HOW}"
         )
+    if row.get("choir") is not None:
+        raise UsageError(
+            f"line {number} of the file holds variants of several texts in chorus: attack them in "
+            "Python, with attack_chorus of sottovoce.privacy"
+        )
     details = {
         name: row[name] if isinstance(row.get(name), str) else None
         for name in ("mechanism", "release", "made_with")

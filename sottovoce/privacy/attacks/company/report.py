@@ -108,6 +108,65 @@ class CompanyReport:
         return f"CompanyReport({self.sets} sets, {len(self.namings)} attacks)"
 
 
+@dataclass(frozen=True, repr=False)
+class ChorusReport:
+    """What all attacks on texts in chorus got: which of k texts is meant, and what it is."""
+
+    texts: int
+    k: int
+    n: int
+    """Variants of each of the k."""
+    log: int
+    """Queries in the attackers' log, the true one among them."""
+    namings: tuple[Naming, ...]
+    """``group``: the right one of the k. ``query``: that, and the query itself, at the first
+    guess: the combined risk. ``subject``: the query named has the subject of the true one."""
+    told: tuple[Naming, ...]
+    """What the same attackers name if they are told the group."""
+    not_tried: dict[str, str]
+    """Attacks that were not tried, and why: that is no zero."""
+
+    @property
+    def chance(self) -> float:
+        """How often a blind guess at the group is right."""
+        return 1 / self.k
+
+    @property
+    def strongest(self) -> Naming:
+        """The attack that named most queries in the right group."""
+        return max(self.namings, key=lambda made: made.query.value or 0.0)
+
+    @property
+    def headline(self) -> Headline:
+        """The same, as other attacks report it."""
+        most, strings = self.strongest, self.k * self.n
+        share = most.query
+        return Headline(
+            "queries", most.attack, strings, share.value or 0.0, share.low, share.high, most.knows
+        )
+
+    def naming(self, attack: str) -> Naming:
+        """What one attack got."""
+        return next(made for made in self.namings if made.attack == attack)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "texts": self.texts,
+            "k": self.k,
+            "n": self.n,
+            "log": self.log,
+            "chance": self.chance,
+            "strongest": self.headline.to_dict(),
+            "namings": [made.to_dict() for made in self.namings],
+            "told": [made.to_dict() for made in self.told],
+            "not_tried": self.not_tried,
+        }
+
+    def __repr__(self) -> str:
+        return f"ChorusReport({self.texts} texts, {len(self.namings)} attacks)"
+
+
 class Judge:
     """Who knows the truth: compares what attackers name with it."""
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
 from sottovoce.errors import UsageError
-from sottovoce.likeness import LEAST_REFERENCE, Likeness, fit_likeness
+from sottovoce.likeness import LEAST_REFERENCE, fit_likeness
 from sottovoce.mechanisms.base import SetMechanism
 from sottovoce.pools import Pool
 from sottovoce.privacy.attacks.company.beliefs import (
@@ -148,6 +147,38 @@ def attack_sets(
     )
 
 
+def beliefs_about(
+    pool: Pool, known: Knowledge, not_tried: dict[str, str]
+) -> Iterator[tuple[str, tuple[str, Belief]]]:
+    """What attackers may believe of single strings, each with what they know for it.
+
+    Beliefs that nothing is known for are noted in ``not_tried``, with the reason.
+    """
+    yield "law alone", ("nothing of what people ask", nothing)
+    if pool.popularity is None:
+        not_tried["popularity"] = NO_POPULARITY
+    else:
+        yield "popularity", ("how popular strings are, as the pool says", is_popular(pool))
+    knows = "that people hide sensitive subjects, by a list of words"
+    yield "sensitive subjects", (knows, is_sensitive(pool.encoder))
+    likeness = None
+    if len(known.reference) < LEAST_REFERENCE:
+        not_tried["classifier"] = NO_REFERENCE
+    else:
+        likeness = fit_likeness(known.reference, pool)
+        knows = f"{likeness.reference:,} public texts of the person's kind"
+        yield "classifier", (knows, looks_like(likeness))
+    asked = {
+        person: texts for person, texts in known.histories.items() if len(texts) >= LEAST_REFERENCE
+    }
+    if not asked:
+        not_tried["history"] = NO_HISTORY
+    else:
+        kind = "" if likeness is None else ", and public texts of the person's kind"
+        knows = f"what the person asked before{kind}"
+        yield "history", (knows, LikeHistory(asked, pool, likeness))
+
+
 Attempt = tuple[str, str, list[Float64Array]]
 """An attack, what the attacker knows, and the log-odds of the strings of each set."""
 
@@ -161,7 +192,7 @@ class _Attackers:
 
     def scores(self) -> Iterator[Attempt]:
         """The attacks that apply, one after the other; all others with the reason why not."""
-        beliefs = dict(self._beliefs())
+        beliefs = dict(beliefs_about(self.pool, self.known, self.not_tried))
         for name, (knows, belief) in beliefs.items():
             yield name, f"{self.source}; {knows}", [one.inside + belief(one) for one in self.seen]
         yield from self._on_sources()
@@ -170,41 +201,6 @@ class _Attackers:
                 self.not_tried[name] = NO_SESSIONS
             return
         yield from self._on_sessions(beliefs)
-
-    # What is believed of single strings
-
-    def _beliefs(self) -> Iterator[tuple[str, tuple[str, Belief]]]:
-        yield "law alone", ("nothing of what people ask", nothing)
-        if self.pool.popularity is None:
-            self.not_tried["popularity"] = NO_POPULARITY
-        else:
-            knows = "how popular strings are, as the pool says"
-            yield "popularity", (knows, is_popular(self.pool))
-        knows = "that people hide sensitive subjects, by a list of words"
-        yield "sensitive subjects", (knows, is_sensitive(self.pool.encoder))
-        if self.likeness is None:
-            self.not_tried["classifier"] = NO_REFERENCE
-        else:
-            knows = f"{self.likeness.reference:,} public texts of the person's kind"
-            yield "classifier", (knows, looks_like(self.likeness))
-        asked = {
-            person: texts
-            for person, texts in self.known.histories.items()
-            if len(texts) >= LEAST_REFERENCE
-        }
-        if not asked:
-            self.not_tried["history"] = NO_HISTORY
-        else:
-            kind = "" if self.likeness is None else ", and public texts of the person's kind"
-            knows = f"what the person asked before{kind}"
-            yield "history", (knows, LikeHistory(asked, self.pool, self.likeness))
-
-    @cached_property
-    def likeness(self) -> Likeness | None:
-        """What texts of the person's kind look like."""
-        if len(self.known.reference) < LEAST_REFERENCE:
-            return None
-        return fit_likeness(self.known.reference, self.pool)
 
     # Where decoys come from
 
