@@ -50,7 +50,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def run(*arguments: object) -> Result:
-    if "--space" not in arguments:
+    if "--space" not in arguments and "--pool" not in arguments:
         arguments = (*arguments, "--space", SPACE)
     runner = CliRunner(env={"COLUMNS": "240", "NO_COLOR": "1"})
     return runner.invoke(app, [str(argument) for argument in arguments], catch_exceptions=True)
