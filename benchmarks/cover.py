@@ -11,7 +11,7 @@ encoder, and what is found is ordered by an encoder that has no part in either.
 
 *Kind*: where the log holds the queries (MS MARCO), its other queries of that source, else the
 collection's queries that are not asked: one half makes decoys popular, attackers learn from the
-other, and from all of it. With too few of these, queries are asked in two halves, each being all
+other, and from all of it; it is no part of the pool. With too few of these, queries are asked in two halves, each being all
 that is public of the other.
 
 Risk is the share of searches in which an attack names what stands for the query, and for
@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 import spaces
-from cover_bench import DEPTHS, CoverBench, Ready, chance_of_truth
+from cover_bench import DEPTHS, CoverBench, chance_of_truth
 from cover_tables import print_tables
 
 from sottovoce import Obfuscator, load_space, mechanism
@@ -61,10 +61,12 @@ class CoverJob:
     m: int
     p: float
     decoys: str
+    attacked: bool = True
 
     @property
     def name(self) -> str:
-        return f"cover {self.source} {self.k}x{self.m} {self.p:g} {self.decoys}"
+        kind = "cover" if self.attacked else "pool"
+        return f"{kind} {self.source} {self.k}x{self.m} {self.p:g} {self.decoys}"
 
     def measure(self, bench: CoverBench, seeds: Sequence[int]) -> dict[str, Any]:
         """What is found and named, query by query, means over seeds; it holds no text."""
@@ -84,13 +86,15 @@ class CoverJob:
             for drawn in sets:
                 strings = [ready.places[grouped.places(heads)] for heads in drawn]
                 sent += [len(places) for places in strings]
-                for engine, quality in found(bench, ready, strings):
+                for engine, quality in found(bench, ready.fold.rows, strings):
                     ndcg.setdefault(engine, []).append(quality)
                 seen = [
                     bench.seen(cover, heads, truth, row)
                     for heads, truth, row in zip(drawn, meant, ready.fold.rows, strict=True)
                 ]
                 present += [one.truth >= 0 for one in seen]
+                if not self.attacked:
+                    continue
                 scored = {
                     name: [one.inside + belief(one) for one in seen]
                     for name, belief in ready.beliefs.items()
@@ -136,17 +140,14 @@ class Groups:
 
 
 def found(
-    bench: CoverBench, ready: Ready, strings: Sequence[IntArray]
+    bench: CoverBench, rows: Sequence[int], strings: Sequence[IntArray]
 ) -> Iterator[tuple[str, dict[str, float]]]:
-    """nDCG@10 by engine and depth."""
+    """nDCG@10 of some queries by engine and depth, given what strings are sent for each."""
     for name, answers in bench.answers.items():
-        rows = [answers.of(places) for places in strings]
+        tables = [answers.of(places) for places in strings]
         for depth in DEPTHS:
-            at_depth = [row[:, :depth] for row in rows]
-            yield (
-                f"{name} {depth}",
-                bench.ndcg(dict(zip(ready.fold.rows, at_depth, strict=True))),
-            )
+            at_depth = [table[:, :depth] for table in tables]
+            yield f"{name} {depth}", bench.ndcg(dict(zip(rows, at_depth, strict=True)))
 
 
 def means(qualities: Sequence[dict[str, float]]) -> dict[str, float]:
@@ -218,12 +219,37 @@ class WordsJob:
         }
 
 
-Job = CoverJob | WordsJob
+@dataclass(frozen=True)
+class UnrelatedJob:
+    """Random strings of the log, without any that stands for the query: what is owed to chance."""
+
+    n: int
+
+    @property
+    def name(self) -> str:
+        return f"unrelated {self.n}"
+
+    def measure(self, bench: CoverBench, seeds: Sequence[int]) -> dict[str, Any]:
+        """nDCG@10 of each query."""
+        ndcg: dict[str, list[dict[str, float]]] = {}
+        (ready, *_) = bench.ready("log")
+        for seed in seeds:
+            rng = np.random.default_rng(seed)
+            strings = [rng.choice(ready.places, self.n, replace=False) for _ in bench.texts]
+            for engine, quality in found(bench, range(len(bench.texts)), strings):
+                ndcg.setdefault(engine, []).append(quality)
+        qualities = {engine: means(each_seed) for engine, each_seed in ndcg.items()}
+        return {"sent": self.n, "ndcg": qualities, "named": {}}
+
+
+Job = CoverJob | WordsJob | UnrelatedJob
 
 
 def cover_jobs(bench: CoverBench) -> Iterator[Job]:
     """Sets of some 20, 50 and 100 queries."""
     sizes = ((20, 1), (50, 1), (16, 3), (10, 5), (100, 1), (33, 3), (20, 5))
+    for n in (20, 50, 100):
+        yield UnrelatedJob(n)
     for source in ("log", "own", "own and log"):
         if source in bench.sources:
             for k, m in sizes:
@@ -234,9 +260,10 @@ def cover_jobs(bench: CoverBench) -> Iterator[Job]:
 
 
 def pool_jobs(bench: CoverBench) -> Iterator[Job]:
-    """Pools of every source and size, one set each."""
+    """What is found with pools of every source and size."""
     for source in bench.sources:
-        yield CoverJob(source, 50, 1, 0.97, "popular")
+        for k, m in ((20, 1), (50, 1), (16, 3)):
+            yield CoverJob(source, k, m, 0.97, "uniform", attacked=False)
 
 
 def word_jobs(bench: CoverBench) -> Iterator[Job]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
@@ -37,8 +38,13 @@ DEPTHS = (100, DEEPEST)
 HISTORY = 10
 KNOWS_SUBJECT = "history"
 """The attacker who has other queries of the person, on the same subject."""
+KIND_SAMPLE = 4000
+"""Queries of the kind that are learned from: like those asked, they are taken out of the log, so
+that other strings stand for them."""
+FEW_TEXTS = 1000
+"""With fewer texts of the kind to learn from, an attacker gains by having all of them."""
 ENOUGH_OTHERS = 100
-"""With fewer queries that are not asked, each half of those asked is what is public of the other."""
+"""With fewer queries that are not asked, each half of those asked is public for the other."""
 OWN = {"cranfield": ("titles", "sentences"), "npl": ("sentences", "phrases")}
 """What strings are made of a collection's documents; of all others phrases."""
 
@@ -117,20 +123,41 @@ class Fold:
     learned: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class Ready:
-    """A pool for one fold: with popularity, and with what attackers make of it."""
+    """A pool for one fold; popularity, and what attackers make of it, are learned when needed."""
 
-    fold: Fold
-    plain: Pool
-    popular: Pool
-    places: IntArray
-    """Where the strings of the pool stand in the list of all strings."""
-    beliefs: dict[str, Belief] = field(repr=False)
+    def __init__(self, bench: CoverBench, source: str, fold: Fold) -> None:
+        self._bench, self.fold = bench, fold
+        self.plain = Pool(bench.sources[source], bench.encoder).prepare()
+        self.places = np.array([bench.numbers[string] for string in self.plain.strings])
+        """Where the strings of the pool stand in the list of all strings."""
 
     def pool(self, decoys: str) -> Pool:
         """The pool as it states, or does not state, a popularity."""
         return self.popular if decoys == "popular" else self.plain
+
+    @cached_property
+    def popular(self) -> Pool:
+        """The pool with the popularity of the kind."""
+        weights = popularity_like(self.fold.popular, self.plain)
+        return Pool(self.plain.strings, self.plain.encoder, weights=weights).prepare()
+
+    @cached_property
+    def beliefs(self) -> dict[str, Belief]:
+        """What ``attack_company`` tries on single sets, learned once for all settings of a pool."""
+        fold, pool = self.fold, self.popular
+        likeness = fit_likeness(fold.learned, pool)
+        beliefs: dict[str, Belief] = {
+            "law alone": nothing,
+            "popularity": is_popular(pool),
+            "sensitive subjects": is_sensitive(pool.encoder),
+            "classifier": looks_like(likeness),
+        }
+        if len(fold.learned) < FEW_TEXTS and fold.learned != fold.popular:
+            both = fit_likeness([*fold.popular, *fold.learned], pool)
+            beliefs["classifier with all that is public"] = looks_like(both)
+        histories = self._bench.histories(fold, pool)
+        return {**beliefs, KNOWS_SUBJECT: LikeHistory(histories, pool, likeness)}
 
 
 class CoverBench:
@@ -143,8 +170,11 @@ class CoverBench:
         self.base, self.name, self.texts = base, folder.name, base.texts
         self.keys = list(base.collection.queries)
         attacked = set(map(folded_text, self.texts))
-        self._log = [text for text in log if folded_text(text) not in attacked]
         self._kind = [text for text in kind if folded_text(text) not in attacked]
+        order = np.random.default_rng(0).permutation(len(self._kind))[:KIND_SAMPLE]
+        self._public = [self._kind[at] for at in order]
+        not_in_pool = attacked.union(map(folded_text, self._public))
+        self._log = [text for text in log if folded_text(text) not in not_in_pool]
         self._all_queries = base.all_queries
         strong = load_encoder("strong")
         own: list[str] = []
@@ -154,7 +184,7 @@ class CoverBench:
         vectors = [corpus_vectors(strong, list(log)), corpus_vectors(strong, own)]
         self.encoder = KnownVectors(strong, [*log, *own], np.concatenate(vectors))
         self.strings = list(dict.fromkeys([*self._log, *own]))
-        self._numbers = {string: number for number, string in enumerate(self.strings)}
+        self.numbers = {string: number for number, string in enumerate(self.strings)}
         order = np.random.default_rng(0).permutation(len(self._log))
         half, quarter = (sorted(order[: len(order) // part].tolist()) for part in (2, 4))
         self.sources = {
@@ -199,7 +229,7 @@ class CoverBench:
     def folds(self) -> list[Fold]:
         """Who asks what, and what is public then."""
         asked = [folded_text(text) for text in self.texts]
-        others = self._kind or [text for text in self._all_queries if text not in set(asked)]
+        others = self._public or [text for text in self._all_queries if text not in set(asked)]
         if len(others) >= ENOUGH_OTHERS:
             rows = tuple(range(len(asked)))
             return [Fold(rows, tuple(others[::2]), tuple(others[1::2]))]
@@ -208,31 +238,12 @@ class CoverBench:
         return [Fold(halves[0], public[1], public[1]), Fold(halves[1], public[0], public[0])]
 
     def ready(self, source: str) -> list[Ready]:
-        """The pool of a source for each fold; what is learned is learned once."""
+        """The pool of a source for each fold; it is kept."""
         if source not in self._ready:
-            self._ready[source] = [self._made_ready(source, fold) for fold in self.folds()]
+            self._ready[source] = [Ready(self, source, fold) for fold in self.folds()]
         return self._ready[source]
 
-    def _made_ready(self, source: str, fold: Fold) -> Ready:
-        plain = Pool(self.sources[source], self.encoder).prepare()
-        weights = popularity_like(fold.popular, plain)
-        popular = Pool(plain.strings, self.encoder, weights=weights).prepare()
-        places = np.array([self._numbers[string] for string in plain.strings])
-        return Ready(fold, plain, popular, places, dict(self._beliefs(fold, popular)))
-
-    def _beliefs(self, fold: Fold, pool: Pool) -> Iterator[tuple[str, Belief]]:
-        """What ``attack_company`` tries on single sets, learned once for all settings of a pool."""
-        likeness = fit_likeness(fold.learned, pool)
-        yield "law alone", nothing
-        yield "popularity", is_popular(pool)
-        yield "sensitive subjects", is_sensitive(pool.encoder)
-        yield "classifier", looks_like(likeness)
-        if fold.learned != fold.popular:
-            both = fit_likeness([*fold.popular, *fold.learned], pool)
-            yield "classifier with all that is public", looks_like(both)
-        yield KNOWS_SUBJECT, LikeHistory(self._histories(fold, pool), pool, likeness)
-
-    def _histories(self, fold: Fold, pool: Pool) -> dict[str, list[str]]:
+    def histories(self, fold: Fold, pool: Pool) -> dict[str, list[str]]:
         """For each query the nearest other ones of its kind, but for what stands for it."""
         texts = [folded_text(self.texts[row]) for row in fold.rows]
         vectors = self.encoder.encode(texts)

@@ -18,8 +18,8 @@ def mean(values: dict[str, float]) -> float:
 def risk(cell: dict[str, Any]) -> tuple[float, str]:
     """What the strongest attack names that does not know the subject, and which it is."""
     named = {name: mean(hits) for name, hits in cell["named"].items() if name != KNOWS_SUBJECT}
-    best = max(named, key=lambda name: named[name])
-    return named[best], best
+    best = max(named, key=lambda name: named[name], default="not attacked")
+    return named.get(best, float("nan")), best
 
 
 def print_tables(out: Path) -> None:
