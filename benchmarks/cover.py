@@ -9,10 +9,10 @@ the queries asked are taken out of it before it is a pool; --vectors as for ``sp
 stands for a query is chosen by the strong encoder, engines are BM25 and dense by the light
 encoder, and what is found is ordered by an encoder that has no part in either.
 
-*Kind*: where the log holds the queries (MS MARCO), its other queries of that source, else the
-collection's queries that are not asked: one half makes decoys popular, attackers learn from the
-other, and from all of it; it is no part of the pool. With too few of these, queries are asked in two halves, each being all
-that is public of the other.
+*Kind*: where the log holds the queries (MS MARCO), others of that source, which are taken out of
+the pool; else the collection's queries that are not asked. One half makes decoys popular, attackers
+learn from the other, and from all of it. With too few of these, queries are asked in two halves,
+each being all that is public of the other.
 
 Risk is the share of searches in which an attack names what stands for the query, and for
 mechanisms that replace words the query itself in a log that holds it. One more attacker knows the
