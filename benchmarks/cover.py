@@ -221,18 +221,19 @@ class WordsJob:
 
 @dataclass(frozen=True)
 class UnrelatedJob:
-    """Random strings of the log, without any that stands for the query: what is owed to chance."""
+    """Random strings of a pool, none of them for the query: what is owed to chance."""
 
+    source: str
     n: int
 
     @property
     def name(self) -> str:
-        return f"unrelated {self.n}"
+        return f"unrelated {self.source} {self.n}"
 
     def measure(self, bench: CoverBench, seeds: Sequence[int]) -> dict[str, Any]:
         """nDCG@10 of each query."""
         ndcg: dict[str, list[dict[str, float]]] = {}
-        (ready, *_) = bench.ready("log")
+        (ready, *_) = bench.ready(self.source)
         for seed in seeds:
             rng = np.random.default_rng(seed)
             strings = [rng.choice(ready.places, self.n, replace=False) for _ in bench.texts]
@@ -248,10 +249,10 @@ Job = CoverJob | WordsJob | UnrelatedJob
 def cover_jobs(bench: CoverBench) -> Iterator[Job]:
     """Sets of some 20, 50 and 100 queries."""
     sizes = ((20, 1), (50, 1), (16, 3), (10, 5), (100, 1), (33, 3), (20, 5))
-    for n in (20, 50, 100):
-        yield UnrelatedJob(n)
     for source in ("log", "own", "own and log"):
         if source in bench.sources:
+            for n in (20, 50, 100):
+                yield UnrelatedJob(source, n)
             for k, m in sizes:
                 yield CoverJob(source, k, m, 0.97, "popular")
             for k in (20, 50, 100):
