@@ -163,8 +163,8 @@ def means(qualities: Sequence[dict[str, float]]) -> dict[str, float]:
 class WordsJob:
     """One setting of a mechanism that replaces words, at some number of variants.
 
-    cmp is as a search sends it, fitted to the engine; others as published: all words, in a space
-    of 34,000, and unknown ones replaced uniformly.
+    cmp has the space, vocabulary and prior of a search by BM25; others have all words of a space of
+    34,000, and unknown ones are replaced uniformly. Words go in random order to BM25.
     """
 
     mechanism: str
