@@ -105,7 +105,7 @@ class VectorReranker:
             np.load(folder / f"{collection.name}_{kind}.npy").astype(np.float64)
             for kind in ("docs", "queries")
         )
-        self._documents = dict(zip(texts, documents, strict=True))
+        self._vectors, self._documents = documents, dict(zip(texts, documents, strict=True))
         self._queries = dict(
             zip(map(folded_text, collection.queries.values()), queries, strict=True)
         )
@@ -116,6 +116,10 @@ class VectorReranker:
             return np.zeros(0)
         vectors = np.stack([self._documents[text] for text in texts])
         return np.asarray(vectors @ self._queries[query])
+
+    def all_scores(self, query: str) -> Float64Array:
+        """The cosine of the query and each document, in their order."""
+        return np.asarray(self._vectors @ self._queries[query])
 
 
 class Bench:
@@ -133,6 +137,7 @@ class Bench:
             chosen = sorted(rng.permutation(len(keys))[:most].tolist())
             queries = {keys[at]: queries[keys[at]] for at in chosen}
         self.collection = replace(whole, queries=queries)
+        self.all_queries = [folded_text(text) for text in whole.queries.values()]
         if not set(queries.values()) <= set(map(folded_text, log)):
             sample = np.random.default_rng(0).choice(len(log), LOG_SAMPLE, replace=False)
             log = [*whole.queries.values(), *(log[at] for at in sorted(sample.tolist()))]
