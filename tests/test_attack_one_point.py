@@ -11,7 +11,7 @@ from sottovoce.mechanisms.noise import NoiseMechanism
 from sottovoce.privacy.attacks import one_point
 from sottovoce.privacy.attacks.covariances import moments, noise_covariance
 from sottovoce.privacy.attacks.evidence_kinds import evidence_for
-from sottovoce.privacy.attacks.half_spaces import FLOOR, cut_off
+from sottovoce.privacy.attacks.half_spaces import FLOOR, _mean, cut_off
 from sottovoce.privacy.attacks.one_point import OnePoint
 from sottovoce.randomness import Draws
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
@@ -218,3 +218,17 @@ def test_more_rivals_find_words_better(default_space, monkeypatch):
     monkeypatch.setattr(one_point, "ROUNDS", ((300, 2),))
     fewer = evidence.log_likelihood(places)
     assert np.log(ranks(rows, words)).mean() < np.log(ranks(fewer, words)).mean()
+
+
+def test_factors_that_single_precision_cannot_hold_beside_others_are_kept():
+    """Many shown words may narrow one direction a billion times more than the rest."""
+    rng = np.random.default_rng(0)
+    normals = rng.normal(size=(40, 30)).astype(np.float32)
+    normals[1:12] = normals[0] + 1e-3 * normals[1:12]
+    widths = np.ones(40, dtype=np.float32)
+    widths[:12] = 3e11
+    shifts = rng.normal(size=40).astype(np.float32)
+    mean, _ = _mean(normals, widths, shifts)
+    exact = normals.astype(np.float64)
+    precision = (exact * widths[:, None]).T @ exact + np.eye(30)
+    np.testing.assert_allclose(mean, np.linalg.solve(precision, exact.T @ shifts), atol=2e-3)

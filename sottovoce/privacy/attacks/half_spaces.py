@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import cho_solve
 from scipy.linalg.blas import ssyrk, strmm
 from scipy.linalg.lapack import spotrf, spotrs, strtri
 from scipy.special import erfcx
@@ -70,8 +71,11 @@ def _mean(
     precision = ssyrk(1.0, scaled.T, lower=1) if len(scaled) else np.zeros((size, size), np.float32)
     precision.flat[:: size + 1] += 1.0
     lower, failed = spotrf(precision, lower=1, clean=1)
-    if failed:
-        raise np.linalg.LinAlgError("the precision of the noisy point is not positive definite")
+    if failed:  # Some factors are so narrow that single precision loses the others beside them.
+        exact = scaled.astype(np.float64)
+        factor = np.linalg.cholesky(exact.T @ exact + np.eye(size))
+        mean = cho_solve((factor, True), normals.T.astype(np.float64) @ shifts)
+        return mean.astype(np.float32), factor.astype(np.float32)
     return spotrs(lower, normals.T @ shifts, lower=1)[0].ravel(), lower
 
 
