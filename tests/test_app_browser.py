@@ -364,7 +364,7 @@ def test_without_a_word_space_the_page_opens_and_says_what_to_run(chrome, tmp_pa
         page.goto(bare.address)
         assert "sottovoce spaces add default" in notice(page)
         page.click("#tab-mechanisms")
-        assert page.locator("#cards article").count() == 13
+        assert page.locator("#cards article").count() == 14
         page.click("#tab-search")
         page.fill("#query", QUERY)
         page.click("#go")

@@ -177,7 +177,7 @@ def test_everything_can_be_done_with_the_keyboard_alone(page):
     page.locator("#tab-sanitize").focus()
     page.keyboard.press("End")
     assert page.locator("#mechanisms").is_visible()
-    assert page.locator("#cards article").count() == 13
+    assert page.locator("#cards article").count() == 14
     page.keyboard.press("ArrowRight")
     assert focused(page) == "tab-search"
 

@@ -7,6 +7,7 @@ import json
 import pytest
 from command_line import as_text, run_command
 
+from sottovoce.encoders.base import shared_encoder
 from sottovoce.paths import spaces_folder
 
 QUERY = "treatment for skin cancer"
@@ -165,6 +166,7 @@ def test_an_engine_that_is_down_is_a_clear_error(run, tmp_path):
 
 
 def test_a_word_that_needs_an_encoder_which_is_not_here_is_not_sent(run):
+    shared_encoder.cache_clear()  # Another test may have loaded it from elsewhere.
     done = run("xsecretwordx cancer", "--rerank", "none")
     assert done.returncode == 1
     assert "sottovoce spaces add strong" in " ".join(done.stderr.split())

@@ -12,6 +12,7 @@ from sottovoce.errors import UsageError
 from sottovoce.files import BOM
 from sottovoce.sanitizing.sources import START, Lines, Mark, Row, RowReader, TextSource
 
+DELETE = b"\x7f"
 _SPACE = re.compile(r"[ \t\r\n]*")
 _decoder = json.JSONDecoder()
 
@@ -32,7 +33,8 @@ class JsonSource(TextSource):
 
     def write_cell(self, text: str, before: bytes) -> bytes:
         """A JSON string; what was written in ASCII with escapes stays so."""
-        return json.dumps(text, ensure_ascii=before.isascii()).encode("utf-8")
+        escaped = before.isascii() and DELETE not in before  # Python escapes it with the others.
+        return json.dumps(text, ensure_ascii=escaped).encode("utf-8")
 
     def header(self) -> tuple[bytes, Mark]:
         """JSON lines have no header; an empty file is refused."""
