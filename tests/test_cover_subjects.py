@@ -141,7 +141,7 @@ def test_the_law_of_two_steps_is_a_law_and_keeps_epsilon_between_subjects(few, k
 
 @pytest.mark.parametrize("decoys", ["uniform", "popular"])
 def test_draws_follow_the_law(few, decoys):
-    cover, draws = CoverSubjects(few, k=2, p=0.8, decoys=decoys), 40_000
+    cover, draws = CoverSubjects(few, k=2, p=0.8, decoys=decoys), 8_000
     sets = every_release(cover)
     for hidden in (0, 4, 8):
         law = np.exp(cover.log_law(sets, np.array([hidden])))[:, 0]
