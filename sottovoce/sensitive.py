@@ -26,6 +26,8 @@ SENSITIVE_WORDS = tuple(dict.fromkeys(_SENSITIVE.split()))
 """One word for each subject."""
 FOR_WORD, FOR_COSINE = 3.0, 10.0
 """The log-odds in favour of a string with such a word, and of one near to it."""
+ALIKE = 0.2
+"""The share of the strings that are drawn alike, the most sensitive ones."""
 
 
 def sensitivity(strings: Sequence[str], vectors: Float32Array, encoder: Encoder) -> Float64Array:
@@ -35,3 +37,16 @@ def sensitivity(strings: Sequence[str], vectors: Float32Array, encoder: Encoder)
     nearest = (vectors @ subjects.T).max(axis=1).astype(np.float64)
     spoken = [not listed.isdisjoint(stems(words(string))) for string in strings]
     return np.asarray(FOR_COSINE * nearest + FOR_WORD * np.array(spoken))
+
+
+def sensitive_shares(
+    strings: Sequence[str], vectors: Float32Array, encoder: Encoder
+) -> Float64Array:
+    """How likely each string is drawn if strings on subjects that people hide are drawn rather.
+
+    The most sensitive of them count alike. If the few with the very words had nearly all of the
+    draws, whoever knows better than the list what people hide would find a query with other words.
+    """
+    odds = sensitivity(strings, vectors, encoder)
+    weights = np.exp(np.minimum(odds, np.quantile(odds, 1 - ALIKE)) - odds.max())
+    return np.asarray(weights / weights.sum())

@@ -24,6 +24,7 @@ from sottovoce.errors import UsageError
 from sottovoce.likeness import fit_likeness
 from sottovoce.pools import Pool, load_pool
 from sottovoce.privacy import Knowledge, Released, attack, attack_company, attack_sets
+from sottovoce.privacy.attacks.company.run import strings_near
 from sottovoce.privacy.attacks.company.sets import SeenSet, seen_sets, sets_of_cover
 
 LEVEL = 1e-4
@@ -144,6 +145,28 @@ def test_decoys_like_the_kind_leave_a_classifier_less(demo, uniform, matched, ki
     assert alike.naming("classifier").mean > like.naming("classifier").mean + 0.05
     assert not above_chance(like.naming("classifier").group, like.chance)
     assert like.strongest.mean < alike.strongest.mean
+
+
+def test_who_knows_all_subjects_names_more_and_sensitive_decoys_leave_less(demo, uniform):
+    """Of 65 persons the subjects are known, and not whose is which."""
+    sensitive = mechanism(f"cover:k={K},decoys=sensitive", pool=demo)
+    alike, like = (
+        attack_company(
+            cover, released(cover, SUBJECTS), SUBJECTS, knowledge=Knowledge(demo.strings)
+        )
+        for cover in (uniform, sensitive)
+    )
+    assert above_chance(alike.naming("subjects").group, alike.chance)
+    assert alike.naming("subjects").mean > alike.naming("classifier").mean + 0.1
+    assert alike.strongest.mean > like.strongest.mean + 0.05
+    few = attack_company(uniform, released(uniform, SUBJECTS[:19]), SUBJECTS[:19])
+    assert "20 different texts" in few.not_tried["subjects"]
+
+
+def test_strings_near_what_is_asked_are_not_what_is_asked(demo):
+    near = strings_near(SUBJECTS, demo)
+    assert not set(near) & set(SUBJECTS)
+    assert 65 < len(near) <= 5 * len(SUBJECTS)
 
 
 def test_who_knows_the_popularity_that_decoys_match_sees_nothing(matched, kind):

@@ -27,7 +27,7 @@ from sottovoce.files import files_hash
 from sottovoce.mechanisms import parse
 from sottovoce.mechanisms.build import Facts, resource_kind
 
-LAYOUT = 2
+LAYOUT = 3
 """Raised when the same version, settings and contents would give another result."""
 BY_CONTENT = ("file", "log", "resources", "tasks")
 """Fields of jobs that name something whose content enters instead."""

@@ -22,7 +22,7 @@ from sottovoce.mechanisms.company import POPULAR, SENSITIVE, UNIFORM, Company
 from sottovoce.mechanisms.subsets import SubsetLaw
 from sottovoce.pools import Pool
 from sottovoce.randomness import Draws, Randomness, as_generator
-from sottovoce.sensitive import sensitivity
+from sottovoce.sensitive import sensitive_shares
 from sottovoce.text import folded_text
 from sottovoce.types import Float64Array, IntArray
 
@@ -112,8 +112,7 @@ class Cover(SetMechanism):
     def popularity(self) -> Float64Array | None:
         """The popularity that decoys match, as shares; None: all strings are alike."""
         if self.decoys == "sensitive":
-            odds = sensitivity(self.pool.strings, self.pool.vectors, self.pool.encoder)
-            weights = np.exp(odds - odds.max())
+            weights = sensitive_shares(self.pool.strings, self.pool.vectors, self.pool.encoder)
         elif self.decoys == "popular" and self.pool.popularity is not None:
             weights = self.pool.popularity
         else:

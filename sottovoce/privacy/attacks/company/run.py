@@ -33,8 +33,11 @@ LAW = "the pool, the parameters and the law of the sets"
 STRINGS = "strings as they may be sent"
 BACKGROUND = 1000
 """Strings of the pool that stand for decoys in attacks on sessions."""
+FEWEST_SUBJECTS, NEAR_A_SUBJECT = 20, 5
+"""Whose subjects are known together, and how many public strings show what one is about."""
 NO_POPULARITY = "the pool states no popularity"
 NO_REFERENCE = "it learns from public texts of the person's kind: give a reference"
+FEW_SUBJECTS = "it knows what all persons ask about, not who: it needs at least 20 different texts"
 NO_HISTORY = "it needs what persons asked before: give histories"
 NO_LIST = "it needs a list of decoys"
 NO_SESSIONS = "it needs several sets of a person: say whose they are"
@@ -51,6 +54,9 @@ class Knowledge:
         What persons asked before, by their name in ``persons``.
     decoys
         A list from which decoys may have been taken.
+    asked
+        All that is attacked, for who knows on which subjects, and not who asks on which. Attacks
+        put it in.
 
     What is attacked is taken out of the first two.
     """
@@ -58,9 +64,10 @@ class Knowledge:
     reference: Sequence[str] = ()
     histories: Mapping[str, Sequence[str]] = field(default_factory=dict)
     decoys: Collection[str] = ()
+    asked: Sequence[str] = ()
 
     def without(self, texts: Sequence[str]) -> Knowledge:
-        """The same without the texts that are attacked."""
+        """The same without the texts that are attacked, but knowing their subjects."""
         attacked = frozenset(map(folded_text, texts))
 
         def others(known: Sequence[str]) -> list[str]:
@@ -70,6 +77,7 @@ class Knowledge:
             others(self.reference),
             {person: others(asked) for person, asked in self.histories.items()},
             self.decoys,
+            sorted(attacked),
         )
 
 
@@ -168,6 +176,12 @@ def beliefs_about(
         likeness = fit_likeness(known.reference, pool)
         knows = f"{likeness.reference:,} public texts of the person's kind"
         yield "classifier", (knows, looks_like(likeness))
+    if len(known.asked) < FEWEST_SUBJECTS:
+        not_tried["subjects"] = FEW_SUBJECTS
+    else:
+        near = strings_near(known.asked, pool)
+        knows = f"{len(near):,} public texts on the subjects of all persons, not whose is which"
+        yield "subjects", (knows, looks_like(fit_likeness(near, pool)))
     asked = {
         person: texts for person, texts in known.histories.items() if len(texts) >= LEAST_REFERENCE
     }
@@ -177,6 +191,19 @@ def beliefs_about(
         kind = "" if likeness is None else ", and public texts of the person's kind"
         knows = f"what the person asked before{kind}"
         yield "history", (knows, LikeHistory(asked, pool, likeness))
+
+
+def strings_near(texts: Sequence[str], pool: Pool) -> list[str]:
+    """The strings of the pool nearest to each of some texts, without these texts themselves."""
+    same = {pool.place(text) for text in texts}
+    # One more of each: the nearest may be the text itself.
+    nearest = pool.best(pool.encoder.encode([*texts]), NEAR_A_SUBJECT + 1)
+    places = {
+        place
+        for row in nearest.tolist()
+        for place in [place for place in row if place not in same][:NEAR_A_SUBJECT]
+    }
+    return [pool.strings[place] for place in sorted(places)]
 
 
 Attempt = tuple[str, str, list[Float64Array]]
