@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from sottovoce import Obfuscator, mechanism
 from sottovoce.collections import load_collection
 from sottovoce.engines import BM25
 from sottovoce.errors import UsageError
-from sottovoce.ledger import Ledger
+from sottovoce.ledger import Entry, Ledger, OtherCompanyError
 from sottovoce.obfuscation import Chorus
 from sottovoce.obfuscation.obfuscator import AFRESH
 from sottovoce.paths import spaces_folder
@@ -130,6 +131,20 @@ def test_a_search_in_chorus(keeping, pool, tmp_path):
     assert search.search(TEXT).spent == 0
     with pytest.raises(UsageError, match="chorus never draws"):
         PrivateSearch(chorus, engine=engine, reranker=none, ledger=ledger, fresh=True)
+
+
+def test_a_text_does_not_leave_in_two_choirs(keeping, pool, tmp_path):
+    ledger, chorus = Ledger.open(tmp_path), Chorus(keeping, pool=pool, k=4)
+
+    def entry(obfuscator):
+        remembering = replace(obfuscator, memory_key=ledger.memory_key())
+        return Entry.of(next(remembering.obfuscate([TEXT])), remembering, "a stranger")
+
+    ledger.charge(entry(chorus))
+    assert ledger.charge(entry(chorus)).record.spent == 0
+    with pytest.raises(OtherCompanyError, match="other company"):
+        ledger.charge(entry(replace(chorus, k=5)))
+    assert len(ledger.entries()) == 2
 
 
 def test_the_command_refuses_what_would_do_nothing(tmp_path):

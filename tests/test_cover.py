@@ -21,7 +21,7 @@ from sottovoce.collections import load_collection
 from sottovoce.engines import BM25
 from sottovoce.engines.json_http import JsonHttp
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.ledger import BudgetError, Ledger
+from sottovoce.ledger import BudgetError, Ledger, OtherCompanyError
 from sottovoce.mechanisms.cover import Cover
 from sottovoce.obfuscation.obfuscator import AFRESH
 from sottovoce.pools import Pool, load_pool
@@ -429,6 +429,27 @@ def test_the_same_representative_brings_the_same_company_and_is_counted_once(dem
         for j in range(20)
     ]
     assert stats.binomtest(sum(drawn), 400, 0.9).pvalue > LEVEL
+
+
+@pytest.mark.parametrize("changed", ["cover:k=9", "cover:k=8,p=0.8", "cover-subjects:k=8"])
+def test_a_query_does_not_leave_in_two_companies(demo, light, tmp_path, changed):
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+
+    def search(spec, pool=demo):
+        return PrivateSearch(Obfuscator(mechanism(spec, pool=pool)), engine, light, ledger)
+
+    sent = {*search("cover:k=8").search(QUERY).sent}
+    for spec, pool in ((changed, demo), ("cover:k=8", Pool(demo.strings[1:], "light"))):
+        with pytest.raises(OtherCompanyError, match="record 1 of the ledger") as refused:
+            search(spec, pool).search(MEMBER.upper())
+        assert QUERY not in str(refused.value)
+        assert MEMBER not in str(refused.value)
+    assert {*engine.heard} == sent
+    assert len(ledger.entries()) == 1
+    assert {*search("cover:k=8").search(MEMBER).sent} == sent
+    search(changed).search("debt advice")
+    with pytest.raises(OtherCompanyError, match="record 3 of the ledger"):
+        search("cover:k=8").search("debt advice")
 
 
 # Searching: only public strings leave

@@ -13,7 +13,7 @@ from sottovoce.app.previews import NoPreviewError, OtherPreviewError
 from sottovoce.app.queues import FullError, TooLongError
 from sottovoce.engines.base import EngineError
 from sottovoce.errors import SottovoceError, SpaceError, UsageError
-from sottovoce.ledger import BudgetError, LedgerError
+from sottovoce.ledger import BudgetError, LedgerError, OtherCompanyError
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -24,6 +24,7 @@ KINDS: tuple[tuple[type[Exception], int, str], ...] = (
     (NoPreviewError, 404, "preview"),
     (OtherPreviewError, 409, "preview"),
     (BudgetError, 409, "budget"),
+    (OtherCompanyError, 409, "company"),
     (FullError, 503, "full"),
     (LoadingError, 503, "loading"),
     (TooLongError, 504, "timeout"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from sottovoce import defaults
 from sottovoce.app.schemas import DEFAULT_VOICE, VOICES, ProtectionBody, given_parameters
 from sottovoce.app.settings import Settings
+from sottovoce.app.wear import Wear
 from sottovoce.engines.base import language_of, uses_order
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.guarantees import Guarantee
@@ -88,6 +89,7 @@ class LoadedParts:
         self.log_sha256: Lazy[str] = Lazy(self._hash_log)
         self._mechanisms: OrderedDict[tuple[Any, ...], Mechanism] = OrderedDict()
         self._lock, self._building = Lock(), Lock()
+        self.wear = Wear()
         self.ready = False
         """Whether everything was tried to be loaded; ``problems`` says what is missing."""
 

@@ -13,10 +13,11 @@ from sottovoce.app.schemas import PreviewBody, SearchBody
 from sottovoce.app.streaming import Tell
 from sottovoce.errors import SottovoceError
 from sottovoce.ledger import Ledger
+from sottovoce.mechanisms.base import SetMechanism
 from sottovoce.obfuscation import Obfuscation
 from sottovoce.search import SearchResult, Step
 
-NOT_SHOWN = ("counts", "pipeline", "word_hashes")
+NOT_SHOWN = ("counts", "pipeline", "word_hashes", "company_hashes")
 CUT = ("texts", dict[str, Any] | None)
 """How the text was cut and laid out."""
 OBFUSCATED = Like(
@@ -38,9 +39,10 @@ PREVIEWED = Like(
 )
 SEARCHED = Like(
     SearchResult,
-    more=(("left", float | None), ("protected", bool)),
+    more=(("left", float | None), ("protected", bool), ("worn_out", str | None)),
     meaning="The JSON of ``sottovoce search``, and what is left of the budget. ``protected`` is "
-    "false where the query has no word that could be replaced.",
+    "false where the query has no word that could be replaced; ``worn_out`` says when too many "
+    "queries on one subject have left in company.",
 )
 
 
@@ -77,6 +79,7 @@ def run_search(
         **result.to_dict(),
         "left": left(ledger, release.result, protection),
         "protected": release.result.spent != 0,
+        "worn_out": _worn_out(parts, protection, result),
     }
     if body.measure:
         tell({"step": "measuring"})
@@ -85,6 +88,13 @@ def run_search(
         except SottovoceError:  # It cannot be measured, and the search stands.
             answer["risk"] = None
     return answer
+
+
+def _worn_out(parts: LoadedParts, protection: Protection, result: SearchResult) -> str | None:
+    mechanism = protection.obfuscator.mechanism
+    if not isinstance(mechanism, SetMechanism):
+        return None
+    return parts.wear.after(mechanism, result.query)
 
 
 def _event(step: Step) -> dict[str, Any]:

@@ -194,6 +194,13 @@ class Book:
         )
         return [Record(*row) for row in rows]
 
+    def record(self, number: int) -> Record:
+        """The record of a number."""
+        record = self._last("WHERE number = ?", number)
+        if record is None:
+            raise self._damaged(f"record {number} was removed")
+        return record
+
     def released_words(self, words: Iterable[str]) -> dict[str, int]:
         """Which of these words (keyed hashes) were released before, and by which record."""
         rows = (
@@ -250,8 +257,9 @@ class Book:
         )
 
     def remember(self, words: Iterable[str], record: Record) -> None:
-        """Note that these words (keyed hashes) are about to be released for the first time."""
-        rows = [(word, record.number) for word in words]
+        """Note by which record words (keyed hashes) were released, those that are not noted yet."""
+        noted = self.released_words(words := [*words])
+        rows = [(word, record.number) for word in dict.fromkeys(words) if word not in noted]
         self._connection.executemany(
             "INSERT INTO words VALUES (?, ?, ?)",
             [(*row, self._key.seal("word", *row)) for row in rows],
@@ -314,8 +322,7 @@ class Book:
         """A remembered word whose seal is right, and whose record is still there."""
         if seal != self._key.seal("word", word, number):
             raise self._damaged("a remembered word was changed")
-        if self._last("WHERE number = ?", number) is None:
-            raise self._damaged(f"record {number} was removed")
+        self.record(number)
         return word, number
 
     def _read_state(self) -> _State:

@@ -76,6 +76,8 @@ class Entry:
         Who gets the variants: the name of an engine.
     words
         Keyed hashes of the words, each once, if their draws are remembered.
+    company
+        Keyed hashes of what was hidden among others, alone and together with how these are drawn.
     """
 
     text: str
@@ -91,6 +93,7 @@ class Entry:
     in_clear: int = 0
     unknown: int = 0
     words: tuple[str, ...] = ()
+    company: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         counts = (self.releases, self.protected, self.in_clear, self.unknown)
@@ -122,6 +125,7 @@ class Entry:
             in_clear=counts.kept,
             unknown=counts.uniform + counts.dropped,
             words=result.word_hashes,
+            company=result.company_hashes,
         )
 
     @property
@@ -315,6 +319,18 @@ class DamagedLedgerError(LedgerError):
             f"the ledger in {folder} is damaged ({problem}), so nothing may be released. Restore "
             "the folder from a backup, or set it aside and start anew with 'sottovoce ledger "
             "reset', which forgets what was spent"
+        )
+
+
+class OtherCompanyError(SottovoceError):
+    """The same query has left in other company: what both have in common would give it away."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(
+            "this query, or one with the same nearest public string, has left in other company "
+            f"({record.mechanism}, record {record.number} of the ledger), and what two companies "
+            "have in common would give it away: search with the settings and the pool of that "
+            "record, which costs nothing again; nothing was sent"
         )
 
 

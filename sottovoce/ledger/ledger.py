@@ -15,6 +15,7 @@ from sottovoce.ledger.entries import (
     Budget,
     BudgetError,
     Entry,
+    OtherCompanyError,
     Promise,
     Receipt,
     Record,
@@ -69,16 +70,17 @@ class Ledger:
 
         Words that were drawn to be remembered are noted in the same step. If all of them were
         noted before, these draws have been released already, and cost nothing; one new word among
-        them costs what all would.
+        them costs what all would. What left in company is refused any other company.
         """
         with self._book(write=True) as book:
             _refuse_in_clear(entry, book.budget)
             earlier = book.released_words(entry.words)
-            if entry.words and len(earlier) == len(entry.words):
-                return _receipt(book.append(entry, repeats=max(earlier.values())), book.budget)
-            _refuse_overspending(entry, book)
-            record = book.append(entry)
-            book.remember((word for word in entry.words if word not in earlier), record)
+            repeats = entry.words and len(earlier) == len(entry.words)
+            if not repeats:
+                _refuse_overspending(entry, book)
+            _refuse_other_company(entry, book)
+            record = book.append(entry, repeats=max(earlier.values()) if repeats else None)
+            book.remember((*entry.words, *(entry.company or ())), record)
             return _receipt(record, book.budget)
 
     # Looking
@@ -157,6 +159,15 @@ def _refuse_in_clear(entry: Entry, budget: Budget) -> None:
         "keeps none, see 'sottovoce mechanisms'), or remove the budget with 'sottovoce ledger "
         "budget --none'"
     )
+
+
+def _refuse_other_company(entry: Entry, book: Book) -> None:
+    if entry.company is None:
+        return
+    hidden, with_setting = entry.company
+    earlier = book.released_words(entry.company)
+    if hidden in earlier and with_setting not in earlier:
+        raise OtherCompanyError(book.record(earlier[hidden]))
 
 
 def _refuse_overspending(entry: Entry, book: Book) -> None:

@@ -17,7 +17,7 @@ from numpy.random import Generator
 
 from sottovoce.errors import SottovoceError
 from sottovoce.mechanisms.base import WordMechanism, require
-from sottovoce.obfuscation.memory import keyed_hash
+from sottovoce.obfuscation.memory import company_hashes, keyed_hash
 from sottovoce.obfuscation.obfuscator import AFRESH, Obfuscator
 from sottovoce.obfuscation.result import Choir, Obfuscation
 from sottovoce.pools import Pool
@@ -85,6 +85,10 @@ class Chorus(Obfuscator):
         guarantee = result.guarantee.with_caveats(caveat)
         if self.memory_key is None:
             guarantee = guarantee.with_caveats(AFRESH)
+        else:
+            setting = f"chorus {self.k} {self.pool.sha256}"
+            hashes = company_hashes(self.memory_key, folded_text(result.text), setting)
+            result = replace(result, company_hashes=hashes)
         choir = Choir(self.k, order.index(0))
         return replace(result, variants=variants, guarantee=guarantee, choir=choir)
 

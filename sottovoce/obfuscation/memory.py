@@ -35,6 +35,14 @@ def keyed_hash(key: bytes, *values: Any) -> bytes:
     return hmac.digest(key, json.dumps(values).encode("ascii"), "sha256")
 
 
+def company_hashes(secret: bytes, hidden: str, setting: str) -> tuple[str, str]:
+    """Keyed hashes of what company hides: alone, and together with how the company is drawn."""
+    alone, together = ((hidden,), (hidden, setting))
+    return keyed_hash(secret, "company", *alone).hex(), keyed_hash(
+        secret, "company", *together
+    ).hex()
+
+
 class KeyedWords:
     """The substitutes of words: ``n`` of each, always the same under the same key.
 
@@ -127,7 +135,7 @@ class Memory:
             "release": release,
             "n": n,
         }
-        self._key = keyed_hash(secret, "setting", setting)
+        self._secret, self._key = secret, keyed_hash(secret, "setting", setting)
         self._n, self._once = n, release == "once"
 
     def names(self, text: PreparedText, mechanism: WordMechanism) -> list[Name]:
@@ -168,6 +176,10 @@ class Memory:
         drawn[text.uniform] = np.concatenate([unknown, padding.unknown(places)])
         orders = streams.draws(0, 0, Streams.DEALING, len(text)).orders(self._n)
         return np.take_along_axis(drawn, orders, axis=1).T
+
+    def company_hashes(self, hidden: str) -> tuple[str, str]:
+        """What stands in the ledger for a string that a set hides: in any setting, and in this."""
+        return company_hashes(self._secret, hidden, self._key.hex())
 
     def hashes(self, names: Sequence[Name]) -> tuple[str, ...]:
         """What stands for words in the ledger, each once, in no order; no draw follows from it."""

@@ -227,6 +227,8 @@ class Obfuscator:
             places = mechanism.representatives([text])
             names = [mechanism.decided_by(int(places[0]))]
             (result,) = self._as_sets(mechanism, [text], places, 0, memory.streams(names))
+            hidden = mechanism.pool.strings[int(places[0])]
+            result = replace(result, company_hashes=memory.company_hashes(hidden))
         else:
             folded = folded_text(text)
             names = [("text", folded)]

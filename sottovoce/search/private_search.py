@@ -218,6 +218,8 @@ class PrivateSearch:
         if self.ledger is None:
             return CountedRelease(result, outgoing, result.spent, receipt=None)
         entry = Entry.of(result, self.obfuscator, self.engine.name)
+        if not self.engine.remote:  # Nobody compares what stays on this machine.
+            entry = replace(entry, company=None)
         receipt = self.ledger.charge(entry)
         return CountedRelease(result, outgoing, receipt.record.spent, receipt)
 

@@ -83,6 +83,7 @@ export function showResult(result) {
       : [el("p", {}, `${result.said_aloud} of its ${result.words} words stand in what was sent, among the others.`)]),
     el("p", {}, `This search cost ${cost(result.spent)}.`),
     ...[
+      result.worn_out,
       result.query_sent && !result.company &&
         (result.protected
           ? "Chance put the query itself among what was sent."
