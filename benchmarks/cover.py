@@ -16,7 +16,8 @@ each being all that is public of the other.
 
 Risk is the share of searches in which an attack names what stands for the query, and for
 mechanisms that replace words the query itself in a log that holds it. One more attacker knows the
-subject: ten other queries of the kind, the nearest to the true one. Cells are kept under --out, one
+subject: ten other queries of the kind, the nearest to the true one; another all subjects, not whose
+is which. Cells are kept under --out, one
 file each, and not computed again.
 """
 
@@ -36,12 +37,14 @@ from typing import Any
 
 import numpy as np
 import spaces
-from cover_bench import DEPTHS, CoverBench, chance_of_truth
+from cover_bench import ALL_SUBJECTS, DEPTHS, CoverBench, chance_of_truth
 from cover_tables import print_tables
+from spaces import Bench
 
 from sottovoce import Obfuscator, load_space, mechanism
 from sottovoce.choices import Release
 from sottovoce.files import write_whole
+from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.mechanisms.cover import Cover
 from sottovoce.privacy import Released, attack
 from sottovoce.privacy.attacks.company.sources import recurrence
@@ -178,45 +181,57 @@ class WordsJob:
         return f"words {self.mechanism} {self.epsilon:g} {self.release} {self.n} {self.engine}"
 
     def measure(self, bench: CoverBench, seeds: Sequence[int]) -> dict[str, Any]:
-        """The same for the first seed: the attack takes long."""
-        seed, answers = seeds[0], bench.answers[self.engine]
-        base = copy(bench.base)
+        """What is found, and named in the log and among texts on the same subjects."""
+        answers, base = bench.answers[self.engine], copy(bench.base)
         base.engine = answers.engine
-        if self.mechanism == "cmp":
-            made, pipeline = spaces.built(base, spaces.SETTINGS["new"], self.epsilon)
-        else:
-            space = load_space(spaces.SETTINGS["old"].space)
-            made = mechanism(self.mechanism, space=space, epsilon=self.epsilon)
-            pipeline = laid_out_for(base.engine, TextPipeline(unknown="uniform"), made)
-        obfuscator = Obfuscator(made, n=self.n, release=self.release, pipeline=pipeline, rng=seed)
-        results = list(obfuscator.obfuscate(bench.texts))
-        rows = [answers.search(list(dict.fromkeys(result.variants))) for result in results]
-        report = attack(
-            [
+        made, pipeline = self._built(base)
+        ndcg: dict[str, list[dict[str, float]]] = {}
+        named: dict[str, list[dict[str, float]]] = {}
+        logs = {
+            "aligned": base.log(f"{self.mechanism} {self.engine}"),
+            ALL_SUBJECTS: bench.subject_log(f"{self.mechanism} {self.engine}"),
+        }
+        for seed in seeds:
+            obfuscator = Obfuscator(
+                made, n=self.n, release=self.release, pipeline=pipeline, rng=seed
+            )
+            results = list(obfuscator.obfuscate(bench.texts))
+            rows = [answers.search(list(dict.fromkeys(result.variants))) for result in results]
+            for depth in DEPTHS:
+                pooled = {row: answered[:, :depth] for row, answered in enumerate(rows)}
+                ndcg.setdefault(f"{self.engine} {depth}", []).append(bench.ndcg(pooled))
+            releases = [
                 Released(key, result.text, result.variants)
                 for key, result in zip(bench.keys, results, strict=True)
-            ],
-            mechanism=made,
-            release=self.release,
-            pipeline=pipeline,
-            log=base.log(f"{self.mechanism} {self.engine}"),
-            add_originals=True,
-            counts=[self.n],
-            rng=seed,
-        )
+            ]
+            for name, log in logs.items():
+                report = attack(
+                    releases,
+                    mechanism=made,
+                    release=self.release,
+                    pipeline=pipeline,
+                    log=log,
+                    add_originals=True,
+                    counts=[self.n],
+                    attacks=["aligned"],
+                    rng=seed,
+                )
+                ((_, inference),) = report.inferences
+                hits = {query.id: float(query.rank == 1) for query in inference.queries}
+                named.setdefault(name, []).append(hits)
         return {
             "sent": self.n,
-            "ndcg": {
-                f"{self.engine} {depth}": bench.ndcg(
-                    {row: answered[:, :depth] for row, answered in enumerate(rows)}
-                )
-                for depth in DEPTHS
-            },
-            "named": {
-                inference.attack: {query.id: float(query.rank == 1) for query in inference.queries}
-                for _, inference in report.inferences
-            },
+            "ndcg": {name: means(by_seed) for name, by_seed in ndcg.items()},
+            "named": {name: means(by_seed) for name, by_seed in named.items()},
         }
+
+    def _built(self, base: Bench) -> tuple[WordMechanism, TextPipeline]:
+        if self.mechanism == "cmp":
+            return spaces.built(base, spaces.SETTINGS["new"], self.epsilon)
+        space = load_space(spaces.SETTINGS["old"].space)
+        made = mechanism(self.mechanism, space=space, epsilon=self.epsilon)
+        assert isinstance(made, WordMechanism)
+        return made, laid_out_for(base.engine, TextPipeline(unknown="uniform"), made)
 
 
 @dataclass(frozen=True)
@@ -246,6 +261,20 @@ class UnrelatedJob:
 Job = CoverJob | WordsJob | UnrelatedJob
 
 
+WORDS: tuple[tuple[str, Release, tuple[float, ...]], ...] = (
+    ("cmp", "once", (5, 7.5, 10)),
+    ("cmp", "independent", (2.5, 5, 7.5)),
+    ("mahalanobis", "once", (7.5, 10)),
+    ("vickrey-cmp", "once", (7.5, 10)),
+    ("vickrey-mahalanobis", "once", (10,)),
+    ("santext", "independent", (1, 1.5, 2)),
+    ("tem", "independent", (1, 1.5, 2)),
+    ("custext", "independent", (1, 10)),
+    ("wbb", "independent", (1, 10)),
+)
+"""Every published mechanism that replaces words, at epsilons from hardly any risk to half."""
+
+
 def cover_jobs(bench: CoverBench) -> Iterator[Job]:
     """Sets of some 20, 50 and 100 queries."""
     sizes = ((20, 1), (50, 1), (16, 3), (10, 5), (100, 1), (33, 3), (20, 5))
@@ -271,12 +300,9 @@ def word_jobs(bench: CoverBench) -> Iterator[Job]:
     """Mechanisms that replace words, at the same numbers of queries."""
     for n in (20, 50, 100):
         for engine in bench.answers:
-            for epsilon in (5.0, 7.5, 10.0):
-                yield WordsJob("cmp", epsilon, "once", n, engine)
-            for epsilon in (1.0, 1.5, 2.0):
-                yield WordsJob("santext", epsilon, "independent", n, engine)
-            for epsilon in (5.0, 7.5):
-                yield WordsJob("cmp", epsilon, "independent", n, engine)
+            for spec, release, epsilons in WORDS:
+                for epsilon in epsilons:
+                    yield WordsJob(spec, epsilon, release, n, engine)
 
 
 JOBS: dict[str, Callable[[CoverBench], Iterator[Job]]] = {

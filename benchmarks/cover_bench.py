@@ -27,7 +27,9 @@ from sottovoce.privacy.attacks.company.beliefs import (
     looks_like,
     nothing,
 )
+from sottovoce.privacy.attacks.company.run import strings_near
 from sottovoce.privacy.attacks.company.sets import SeenSet
+from sottovoce.privacy.attacks.query_log import QueryLog
 from sottovoce.text import folded_text
 from sottovoce.types import UNKNOWN, BoolArray, Float32Array, Float64Array, IntArray
 
@@ -38,6 +40,8 @@ DEPTHS = (100, DEEPEST)
 HISTORY = 10
 KNOWS_SUBJECT = "history"
 """The attacker who has other queries of the person, on the same subject."""
+ALL_SUBJECTS = "subjects"
+"""The attacker who knows the subjects of all queries that are asked, not whose is which."""
 KIND_SAMPLE = 4000
 """Queries of the kind that are learned from: like those asked, they are taken out of the log, so
 that other strings stand for them."""
@@ -156,6 +160,8 @@ class Ready:
         if len(fold.learned) < FEW_TEXTS and fold.learned != fold.popular:
             both = fit_likeness([*fold.popular, *fold.learned], pool)
             beliefs["classifier with all that is public"] = looks_like(both)
+        near = strings_near([folded_text(self._bench.texts[row]) for row in fold.rows], pool)
+        beliefs[ALL_SUBJECTS] = looks_like(fit_likeness(near, pool))
         histories = self._bench.histories(fold, pool)
         return {**beliefs, KNOWS_SUBJECT: LikeHistory(histories, pool, likeness)}
 
@@ -202,6 +208,7 @@ class CoverBench:
         }
         self._scores = [base.reranker.all_scores(text) for text in self.texts]
         self._ready: dict[str, list[Ready]] = {}
+        self._subject_logs: dict[str, QueryLog] = {}
 
     # What is found
 
@@ -242,6 +249,14 @@ class CoverBench:
         if source not in self._ready:
             self._ready[source] = [Ready(self, source, fold) for fold in self.folds()]
         return self._ready[source]
+
+    def subject_log(self, setting: str) -> QueryLog:
+        """The strings of the log nearest to all queries: one for each setting, as it is cut."""
+        if setting not in self._subject_logs:
+            pool = self.ready("log")[0].plain
+            near = strings_near([folded_text(text) for text in self.texts], pool)
+            self._subject_logs[setting] = QueryLog(near)
+        return self._subject_logs[setting]
 
     def histories(self, fold: Fold, pool: Pool) -> dict[str, list[str]]:
         """For each query the nearest other ones of its kind, but for what stands for it."""

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cover_bench import KNOWS_SUBJECT
+from cover_bench import ALL_SUBJECTS, KNOWS_SUBJECT
 
 from sottovoce.statistics import randomization_test
 
+KNOW_SUBJECTS = (ALL_SUBJECTS, KNOWS_SUBJECT)
 AS_MANY = 1.1
 """Two releases have equally many queries if neither has more than this times the other's."""
 
@@ -21,8 +22,8 @@ def mean(values: dict[str, float]) -> float:
 
 
 def risk(cell: dict[str, Any]) -> tuple[float, str]:
-    """What the strongest attack names that does not know the subject, and which it is."""
-    named = {name: mean(hits) for name, hits in cell["named"].items() if name != KNOWS_SUBJECT}
+    """What the strongest attack names that knows no subjects, and which it is."""
+    named = {name: mean(hits) for name, hits in cell["named"].items() if name not in KNOW_SUBJECTS}
     best = max(named, key=lambda name: named[name], default="not attacked")
     return named.get(best, float("nan")), best
 
@@ -34,10 +35,14 @@ def print_tables(out: Path) -> None:
             continue
         reference = {name: mean(values) for name, values in json.loads(file.read_text()).items()}
         print(f"\n## {file.stem}\n")
-        print("| | sent | risk | by | chance | knows the subject | " + " | ".join(reference) + " |")
-        print("|---|--:|--:|---|--:|--:|" + "--:|" * len(reference))
+        print(
+            "| | sent | risk | by | chance | knows all subjects | knows the subject | "
+            + " | ".join(reference)
+            + " |"
+        )
+        print("|---|--:|--:|---|--:|--:|--:|" + "--:|" * len(reference))
         found = " | ".join(f"{value:.3f}" for value in reference.values())
-        print(f"| the query itself | 1 | 1 | | | | {found} |")
+        print(f"| the query itself | 1 | 1 | | | | | {found} |")
         cells = [json.loads(cell.read_text()) for cell in sorted(out.glob(f"{file.stem}--*.json"))]
         for cell in sorted(cells, key=lambda cell: cell["sent"]):
             print_row(cell, reference)
@@ -49,7 +54,10 @@ def print_row(cell: dict[str, Any], reference: dict[str, float]) -> None:
     seeds, queries = len(cell["asked"]["seeds"]), cell["asked"]["queries"]
     named, attack = risk(cell)
     chance = f"{cell['chance']:.3f}" if "chance" in cell else ""
-    subject = f"{mean(cell['named'][KNOWS_SUBJECT]):.2f}" if KNOWS_SUBJECT in cell["named"] else ""
+    subjects = " | ".join(
+        f"{mean(cell['named'][name]):.2f}" if name in cell["named"] else ""
+        for name in KNOW_SUBJECTS
+    )
     found = " | ".join(
         f"{mean(cell['ndcg'][name]):.3f} ({mean(cell['ndcg'][name]) / plain:.0%})"
         if name in cell["ndcg"]
@@ -58,7 +66,7 @@ def print_row(cell: dict[str, Any], reference: dict[str, float]) -> None:
     )
     print(
         f"| {setting(cell)}; {queries} queries, {seeds} seeds | {cell['sent']:.0f} | {named:.3f} "
-        f"| {attack} | {chance} | {subject} | {found} |"
+        f"| {attack} | {chance} | {subjects} | {found} |"
     )
 
 
