@@ -27,7 +27,8 @@ from sottovoce.app.settings import Settings
 REQUESTS = 1000
 GROWTH = 16 << 20
 """Bytes by which the server may grow from one thousand requests to the next."""
-SETTINGS = Settings(token="0123456789abcdef-token", waiting=2, reranker="light")
+SPACE = "glove-840b-34k"
+SETTINGS = Settings(token="0123456789abcdef-token", waiting=2, reranker="light", space=SPACE)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ def load() -> ModuleType:
 
 @pytest.mark.slow
 def test_a_thousand_requests_at_once_are_all_answered_rightly(load, tmp_path, default_space):
-    with load.serving(tmp_path) as server:
+    with load.serving(tmp_path, "--space", SPACE, "--rerank", "light") as server:
         warm = load.bodies_of(200, 5000, {"n": 2})
         asyncio.run(load.storm(server, "/v1/obfuscate", warm))
         bodies = load.bodies_of(REQUESTS, 0, {"n": 2})
@@ -54,7 +55,7 @@ def test_a_thousand_requests_at_once_are_all_answered_rightly(load, tmp_path, de
         second = asyncio.run(load.storm(server, "/v1/obfuscate", bodies))
         after = server.memory
     assert [each.status for each in first + second] == [200] * (2 * REQUESTS)
-    assert load.wrong(bodies, first) == 0
+    assert load.wrong(bodies, first, SPACE) == 0
     assert [each.body for each in second] == [each.body for each in first]
     assert after - before < GROWTH
 
@@ -64,16 +65,16 @@ def test_the_comparison_notices_a_wrong_answer(load, default_space):
     bodies = load.bodies_of(3, 0, {"n": 2})
     from sottovoce import Obfuscator, load_space, mechanism
 
-    cmp = mechanism("cmp", space=load_space("default"))
+    cmp = mechanism("cmp", space=load_space(SPACE))
 
     def answer(body: dict[str, Any], **other: Any) -> Any:
         asked = {**body, **other}
         (own,) = Obfuscator(cmp, n=2, rng=asked["seed"]).obfuscate([asked["text"]])
         return load.Answer(200, own.to_dict(), 0.0)
 
-    assert load.wrong(bodies, [answer(each) for each in bodies]) == 0
+    assert load.wrong(bodies, [answer(each) for each in bodies], SPACE) == 0
     mixed = [answer(bodies[0]), answer(bodies[1], seed=7), answer(bodies[0])]
-    assert load.wrong(bodies, mixed) == 2
+    assert load.wrong(bodies, mixed, SPACE) == 2
 
 
 def holding(threads: WorkQueue) -> tuple[Event, list[Any]]:

@@ -116,7 +116,7 @@ def test_releases_of_one_text_belong_together(space: WordSpace) -> None:
 class LetterEncoder:
     """Texts are as alike as the letters they have."""
 
-    name, dimension, fingerprint = "letters", 26, "letters"
+    name, dimension, fingerprint, exact_batches = "letters", 26, "letters", True
 
     def encode(self, texts) -> np.ndarray:
         counts = np.array([[text.count(chr(97 + at)) for at in range(26)] for text in texts])
