@@ -69,6 +69,9 @@ class PublicStrings(Protocol):
     def best(self, points: Float32Array, k: int) -> IntArray:
         """The places of the nearest strings, best first."""
 
+    def __hash__(self) -> int:
+        """The same for equal pools."""
+
 
 class Looks:
     """What shows of a text beside its subject, as numbers; rarity of words is that in the pool.

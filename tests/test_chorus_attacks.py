@@ -15,6 +15,7 @@ from sottovoce.errors import UsageError
 from sottovoce.obfuscation import Chorus
 from sottovoce.pools import Pool
 from sottovoce.privacy import Knowledge, QueryLog, Released, attack, attack_chorus
+from sottovoce.spaces.extended_space import with_words
 from sottovoce.text import TextPipeline
 
 LEVEL = 1e-4
@@ -117,7 +118,7 @@ def test_which_kind_is_asked_tells_the_group(cmp):
     subjects = ["debt", "divorce", "eczema", "asylum"]
     kind = [f"word{row} {subject}" for row in range(30) for subject in subjects]
     other = [f"word{row} word{row + 500}" for row in range(480)]
-    space = cmp.space.with_words(subjects, cmp.space.vectors[[7, 77, 777, 1777]] * 1.5)
+    space = with_words(cmp.space, subjects, cmp.space.vectors[[7, 77, 777, 1777]] * 1.5)
     chorus = Chorus(
         replace(cmp, space=space),
         n=N,

@@ -23,6 +23,7 @@ from sottovoce.errors import SpaceError, UsageError
 from sottovoce.resources import install
 from sottovoce.resources.catalogue import Opening, Resource, find, named
 from sottovoce.resources.local import load_space
+from sottovoce.spaces.extended_space import with_words
 from sottovoce.spaces.space import WordSpace, open_cached
 from sottovoce.spaces.space_encoder import SpaceEncoder, projected
 from sottovoce.spaces.store import SpaceWriter
@@ -84,7 +85,7 @@ def add_opened(
     about["more words"] = f"{len(words):,}, predicted from {opening.donor}"
     with install.room_to_write(resource.folder.parent) as aside:
         made = aside / resource.name
-        extended = base.with_words(words, predicted(base, donor, words))
+        extended = with_words(base, words, predicted(base, donor, words))
         encoder = load_encoder(opening.encoder)
         _write(made, resource.name, base, encoder, extended, about, progress)
         install.move_into_place(made, resource, aside, lambda: _is_there(resource, opening))
