@@ -18,20 +18,14 @@ from sottovoce.privacy import Knowledge, QueryLog, Released, attack, attack_chor
 from sottovoce.spaces.extended_space import with_words
 from sottovoce.text import TextPipeline
 
+pytestmark = pytest.mark.usefixtures("home")
+
 LEVEL = 1e-4
 K, N = 5, 4
 LOG = [f"word{row} word{row + 500} word{row + 900}" for row in range(400)]
 """Queries are three words that belong together; no word is in two of them."""
 ASKED = LOG[::10]
 SHUFFLED = TextPipeline(order="shuffled", punctuation="drop")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def home(tmp_path_factory):
-    """Vectors of made-up pools do not go into the cache of whoever runs the tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SOTTOVOCE_HOME", str(tmp_path_factory.mktemp("home")))
-        yield
 
 
 @pytest.fixture(scope="module")

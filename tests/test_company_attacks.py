@@ -26,17 +26,11 @@ from sottovoce.pools import Pool, load_pool
 from sottovoce.privacy import Knowledge, Released, attack, attack_company, attack_sets
 from sottovoce.privacy.attacks.company.sets import SeenSet, seen_sets, sets_of_cover
 
+pytestmark = pytest.mark.usefixtures("home")
+
 LEVEL = 1e-4
 SUBJECTS = list(load_judged_queries("demo").values())
 """What people would rather not be known for: 65 queries."""
-
-
-@pytest.fixture(autouse=True, scope="module")
-def home(tmp_path_factory):
-    """Vectors of made-up pools do not go into the cache of whoever runs the tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SOTTOVOCE_HOME", str(tmp_path_factory.mktemp("home")))
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -28,17 +28,10 @@ from sottovoce.search import PrivateSearch, load_reranker
 from sottovoce.search.private_search import SAME_SUBJECTS
 from sottovoce.subjects import subjects_of
 
+pytestmark = pytest.mark.usefixtures("home")
+
 LEVEL = 1e-4
 KEY = b"a key"
-
-
-@pytest.fixture(autouse=True, scope="module")
-def home(tmp_path_factory):
-    """Vectors of made-up pools do not go into the cache of whoever runs the tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        folder = tmp_path_factory.mktemp("home")
-        patch.setenv("SOTTOVOCE_HOME", str(folder))
-        yield folder
 
 
 @pytest.fixture(scope="module")
