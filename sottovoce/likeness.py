@@ -173,21 +173,21 @@ def fit_likeness(reference: Sequence[str], pool: PublicStrings) -> Likeness:
     """
     if isinstance(reference, str) or len(reference) < LEAST_REFERENCE:
         raise UsageError(f"a kind of text is learned from at least {LEAST_REFERENCE} texts of it")
-    some = _sample(len(reference))
-    likes = _standing_for([reference[at] for at in some.tolist()], pool)
-    everything = np.concatenate([likes, _sample(len(pool.strings))])
+    sampled = [reference[at] for at in _sample(len(reference)).tolist()]
+    like_places = _standing_for(sampled, pool)
+    places = np.concatenate([like_places, _sample(len(pool.strings))])
     looks = _looks_of(pool)
     with single_threaded_blas():
-        strings = [pool.strings[at] for at in everything.tolist()]
-        rows = _features(looks, strings, pool.vectors[everything])
-        is_like = np.arange(len(rows)) < len(likes)
+        strings = [pool.strings[at] for at in places.tolist()]
+        rows = _features(looks, strings, pool.vectors[places])
+        is_like = np.arange(len(rows)) < len(like_places)
         middle, spread = rows.mean(axis=0), rows.std(axis=0)
         spread[spread < 1e-9] = 1.0
         standard = _with_intercept((rows - middle) / spread)
         shrunk = _best_penalties(standard, is_like, LOOKS)
         weights = _regression(standard, is_like, shrunk)
         steps = _steps(_held_out(standard, is_like, shrunk), is_like)
-    return Likeness(looks, middle, spread, weights, steps, len(likes))
+    return Likeness(looks, middle, spread, weights, steps, len(like_places))
 
 
 @lru_cache(maxsize=2)
@@ -267,9 +267,9 @@ def _held_out(rows: Float64Array, is_like: BoolArray, shrunk: Float64Array) -> F
     for kind in (is_like, ~is_like):
         fold[kind] = as_generator(1).permutation(int(kind.sum())) % FOLDS
     scores = np.empty(len(rows))
-    for out in range(FOLDS):
-        weights = _regression(rows[fold != out], is_like[fold != out], shrunk)
-        scores[fold == out] = rows[fold == out] @ weights
+    for held_out in range(FOLDS):
+        weights = _regression(rows[fold != held_out], is_like[fold != held_out], shrunk)
+        scores[fold == held_out] = rows[fold == held_out] @ weights
     return scores
 
 

@@ -80,11 +80,13 @@ def add_opened(
     about = {"about": resource.about, "licence": resource.licence}
     about["more words"] = f"{len(words):,}, predicted from {opening.donor}"
     with install.room_to_write(resource.folder.parent) as aside:
-        made = aside / resource.name
+        folder = aside / resource.name
         extended = with_words(base, words, predicted(base, donor, words))
         encoder = load_encoder(opening.encoder)
-        _write(made, resource.name, base, encoder, extended, about, progress)
-        install.move_into_place(made, resource, aside, lambda: is_there(resource, opening.encoder))
+        _write(folder, resource.name, base, encoder, extended, about, progress)
+        install.move_into_place(
+            folder, resource, aside, lambda: is_there(resource, opening.encoder)
+        )
     open_cached.cache_clear()
 
 

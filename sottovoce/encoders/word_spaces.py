@@ -154,9 +154,9 @@ def add_made(
     tell(f"encoding the words of {resource.name}")
     about = {"about": resource.about, "licence": resource.licence}
     with install.room_to_write(resource.folder.parent) as aside:
-        made = aside / resource.name
-        _write(made, resource.name, encoder, listed, None, about, progress)
-        install.move_into_place(made, resource, aside, lambda: is_there(resource, making.encoder))
+        folder = aside / resource.name
+        _write(folder, resource.name, encoder, listed, None, about, progress)
+        install.move_into_place(folder, resource, aside, lambda: is_there(resource, making.encoder))
     open_cached.cache_clear()
 
 
@@ -223,12 +223,14 @@ def _write(
 
 def _facts(encoder: Encoder, listed: WordList, dimensions: int | None) -> dict[str, str]:
     """What ``sottovoce spaces info`` says about how a space was made."""
-    kept = "" if dimensions is None else f", the first {dimensions} principal axes of the list"
+    projection = (
+        "" if dimensions is None else f", the first {dimensions} principal axes of the list"
+    )
     sources = listed.contributions
     not_clean = sum(source.left_out for source in sources)
     unread = sum(source.words for source in sources) - len(listed.words)
     return {
-        "made with": f"{encoder.name} encoder, {encoder.dimension} dimensions{kept}",
+        "made with": f"{encoder.name} encoder, {encoder.dimension} dimensions{projection}",
         "encoder sha256": encoder.fingerprint,
         "words from": ", ".join(f"{source.source} ({source.words:,})" for source in sources),
         "left out": f"{not_clean:,} entries that are not clean, {unread:,} that the encoder cannot "
