@@ -98,6 +98,11 @@ def test_subjects_are_kept_on_disk_and_damage_is_computed_again(demo):
     assert np.array_equal(np.load(file), first)
     file.write_bytes(b"nothing")
     assert np.array_equal(demo.subjects(60), first)
+    for damaged in (np.stack(first)[:, 1:], np.stack(first).astype(float)):
+        np.save(file, damaged)
+        kept = demo.subjects(60)
+        assert np.array_equal(kept, first)
+        assert kept[0].dtype == np.int64
 
 
 def test_impossible_numbers_of_subjects_are_refused(demo):
