@@ -112,10 +112,11 @@ def bodies_of(count: int, first: int, shape: dict[str, Any]) -> list[dict[str, A
     ]
 
 
-def wrong(bodies: Sequence[dict[str, Any]], answers: Sequence[Answer]) -> int:
+def wrong(
+    bodies: Sequence[dict[str, Any]], answers: Sequence[Answer], space: str = "default"
+) -> int:
     """How many answers are not what the library gives for the same text and seed."""
-    space, missed = load_space("default"), 0
-    cmp = mechanism("cmp", space=space)
+    cmp, missed = mechanism("cmp", space=load_space(space)), 0
     for body, answer in zip(bodies, answers, strict=True):
         shape = {key: body[key] for key in ("n", "release") if key in body}
         (own,) = Obfuscator(cmp, rng=body["seed"], **shape).obfuscate([body["text"]])

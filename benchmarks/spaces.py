@@ -54,7 +54,8 @@ from sottovoce.privacy.attacks.queries import AlignedLog
 from sottovoce.privacy.attacks.report import strongest
 from sottovoce.randomness import Draws
 from sottovoce.search import laid_out_for
-from sottovoce.spaces.space import OutputVocabulary, WordSpace
+from sottovoce.spaces.output_vocabulary import OutputVocabulary
+from sottovoce.spaces.space import WordSpace
 from sottovoce.text import TextPipeline, folded_text
 from sottovoce.types import Float32Array, Float64Array, IntArray
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -47,6 +48,8 @@ will has have may
 QUESTION_WORDS = frozenset(_QUESTION_WORDS.split())
 LOOKS = len(LENGTHS) + 12
 """How many numbers say what shows of a text."""
+ROWS_KEPT = 20_000
+"""Rows of texts kept in memory, so that they are not made again; about 20 MB."""
 _MARKS = regex.compile(r"[^\p{L}\p{M}\p{N}\s]")
 
 
@@ -66,6 +69,9 @@ class PublicStrings(Protocol):
     def best(self, points: Float32Array, k: int) -> IntArray:
         """The places of the nearest strings, best first."""
 
+    def __hash__(self) -> int:
+        """The same for equal pools."""
+
 
 class Looks:
     """What shows of a text beside its subject, as numbers; rarity of words is that in the pool.
@@ -76,33 +82,43 @@ class Looks:
 
     def __init__(self, pool: PublicStrings) -> None:
         self._pool = pool
+        self._rows: dict[str, list[float]] = {}
         self._counts: Counter[str] = Counter()
         for string in pool.strings:
             self._counts.update(set(words(string)))
 
     def of(self, texts: Sequence[str]) -> Float64Array:
         """A row for each text."""
-        return np.array([self._row(text) for text in texts], dtype=np.float64)
+        return np.array([self._kept_row(text) for text in texts], dtype=np.float64)
+
+    def _kept_row(self, text: str) -> list[float]:
+        """Attackers look at the same strings again and again."""
+        row = self._rows.get(text)
+        if row is None:
+            row = self._row(text)
+            if len(self._rows) < ROWS_KEPT:
+                self._rows[text] = row
+        return row
 
     def _row(self, text: str) -> list[float]:
-        said = words(text)
-        length = max(len(said), 1)
-        own = 0 if self._pool.place(text) is None else 1
-        rarities = [-np.log1p(self._counts[word] - own) for word in said] or [0.0]
+        all_words = words(text)
+        length = max(len(all_words), 1)
+        counts_itself = 0 if self._pool.place(text) is None else 1
+        rarities = [-np.log1p(self._counts[word] - counts_itself) for word in all_words] or [0.0]
         letters = [mark for mark in text if mark.isalpha()] or ["a"]
-        capitals = sum(letter.isupper() for letter in letters) / len(letters)
+        capitals = sum(map(str.isupper, letters)) / len(letters)
         return [
-            *(float(len(said) >= at_least) for at_least in LENGTHS),
+            *(float(len(all_words) >= at_least) for at_least in LENGTHS),
             np.log1p(len(text)),
-            float(bool(said) and said[0] in QUESTION_WORDS),
-            float(any(word in QUESTION_WORDS for word in said)),
-            sum(word in FUNCTION_WORDS for word in said) / length,
+            float(bool(all_words) and all_words[0] in QUESTION_WORDS),
+            float(not QUESTION_WORDS.isdisjoint(all_words)),
+            sum(word in FUNCTION_WORDS for word in all_words) / length,
             float(letters[0].isupper()),
             capitals,
             float("?" in text),
             float(text.endswith(".")),
             len(_MARKS.findall(text)) / length,
-            sum(any(mark.isdigit() for mark in word) for word in said) / length,
+            sum(any(map(str.isdigit, word)) for word in all_words) / length,
             float(np.mean(rarities)),
             float(max(rarities)),
         ]
@@ -157,30 +173,37 @@ def fit_likeness(reference: Sequence[str], pool: PublicStrings) -> Likeness:
     """
     if isinstance(reference, str) or len(reference) < LEAST_REFERENCE:
         raise UsageError(f"a kind of text is learned from at least {LEAST_REFERENCE} texts of it")
-    some = _sample(len(reference))
-    likes = _standing_for([reference[at] for at in some.tolist()], pool)
-    everything = np.concatenate([likes, _sample(len(pool.strings))])
-    looks = Looks(pool)
+    sampled = [reference[at] for at in _sample(len(reference)).tolist()]
+    like_places = _standing_for(sampled, pool)
+    places = np.concatenate([like_places, _sample(len(pool.strings))])
+    looks = _looks_of(pool)
     with single_threaded_blas():
-        strings = [pool.strings[at] for at in everything.tolist()]
-        rows = _features(looks, strings, pool.vectors[everything])
-        is_like = np.arange(len(rows)) < len(likes)
+        strings = [pool.strings[at] for at in places.tolist()]
+        rows = _features(looks, strings, pool.vectors[places])
+        is_like = np.arange(len(rows)) < len(like_places)
         middle, spread = rows.mean(axis=0), rows.std(axis=0)
         spread[spread < 1e-9] = 1.0
         standard = _with_intercept((rows - middle) / spread)
         shrunk = _best_penalties(standard, is_like, LOOKS)
         weights = _regression(standard, is_like, shrunk)
         steps = _steps(_held_out(standard, is_like, shrunk), is_like)
-    return Likeness(looks, middle, spread, weights, steps, len(likes))
+    return Likeness(looks, middle, spread, weights, steps, len(like_places))
+
+
+@lru_cache(maxsize=2)
+def _looks_of(pool: PublicStrings) -> Looks:
+    """One for all that is learned of a pool: its words are counted once."""
+    return Looks(pool)
 
 
 def _standing_for(texts: Sequence[str], pool: PublicStrings) -> IntArray:
     """The place of each text in the pool, or of the nearest string."""
     folded = [folded_text(text) for text in texts]
-    nearest = pool.best(pool.encoder.encode(folded), 1)[:, 0].tolist()
     places = [pool.place(text) for text in folded]
-    own = [near if place is None else place for place, near in zip(places, nearest, strict=True)]
-    return np.array(own, dtype=np.int64)
+    foreign = [text for text, place in zip(folded, places, strict=True) if place is None]
+    nearest = iter(pool.best(pool.encoder.encode(foreign), 1)[:, 0].tolist() if foreign else ())
+    standing = [next(nearest) if place is None else place for place in places]
+    return np.array(standing, dtype=np.int64)
 
 
 def _features(looks: Looks, texts: Sequence[str], vectors: Float32Array) -> Float64Array:
@@ -233,8 +256,8 @@ def _regression(rows: Float64Array, is_like: BoolArray, shrunk: Float64Array) ->
         slopes = -signs * shares * np.exp(-np.logaddexp(0, margins))
         return float(value), rows.T @ slopes + shrunk * weights
 
-    found = minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B")
-    return np.asarray(found.x)
+    minimum = minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B")
+    return np.asarray(minimum.x)
 
 
 def _held_out(rows: Float64Array, is_like: BoolArray, shrunk: Float64Array) -> Float64Array:
@@ -244,9 +267,9 @@ def _held_out(rows: Float64Array, is_like: BoolArray, shrunk: Float64Array) -> F
     for kind in (is_like, ~is_like):
         fold[kind] = as_generator(1).permutation(int(kind.sum())) % FOLDS
     scores = np.empty(len(rows))
-    for out in range(FOLDS):
-        weights = _regression(rows[fold != out], is_like[fold != out], shrunk)
-        scores[fold == out] = rows[fold == out] @ weights
+    for held_out in range(FOLDS):
+        weights = _regression(rows[fold != held_out], is_like[fold != held_out], shrunk)
+        scores[fold == held_out] = rows[fold == held_out] @ weights
     return scores
 
 

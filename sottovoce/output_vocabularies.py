@@ -15,7 +15,8 @@ import numpy as np
 
 from sottovoce.collections import DEMO, FROM_PACKAGE, Document, load_collection, read_corpus
 from sottovoce.spaces import vocabularies
-from sottovoce.spaces.space import OutputVocabulary, WordSpace
+from sottovoce.spaces.output_vocabulary import OutputVocabulary
+from sottovoce.spaces.space import WordSpace
 from sottovoce.text.words import ENGLISH, LANGUAGES, content_words
 
 LEAST_WORDS = 1000

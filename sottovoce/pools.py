@@ -55,8 +55,8 @@ class Pool:
             raise UsageError("a pool takes a list of strings, not a single one")
         lines: dict[str, str] = {}
         sums: dict[str, float] = {}
-        given = repeat(1.0) if weights is None else weights
-        for string, weight in zip(strings, given, strict=weights is not None):
+        popularities = repeat(1.0) if weights is None else weights
+        for string, weight in zip(strings, popularities, strict=weights is not None):
             folded = folded_text(string)
             if folded:
                 lines.setdefault(folded, " ".join(string.split()))
@@ -75,8 +75,8 @@ class Pool:
     ) -> None:
         """Take strings that are all different as texts are compared."""
         self.strings = strings
-        some = popularity is not None and bool((popularity != popularity[0]).any())
-        self.popularity = popularity if some else None
+        differs = popularity is not None and bool((popularity != popularity[0]).any())
+        self.popularity = popularity if differs else None
         self.index = index
 
     @classmethod
@@ -89,8 +89,10 @@ class Pool:
         facts = pool_store.pool_facts(name)
         pool = cls.__new__(cls)
         pool._fill(*pool_store.read_stored(facts))
-        wish = facts.encoder if encoder == "auto" else encoder
-        pool.encoder = load_encoder(wish) if isinstance(wish, str) else wish
+        encoder_to_load = facts.encoder if encoder == "auto" else encoder
+        pool.encoder = (
+            load_encoder(encoder_to_load) if isinstance(encoder_to_load, str) else encoder_to_load
+        )
         pool.name = pool.source = name
         pool._vectors = None
         if pool.encoder.name == facts.encoder:
@@ -155,9 +157,9 @@ class Pool:
         key = hashlib.sha256(f"subjects {SUBJECTS_LAYOUT} {count} {self.sha256}".encode())
         file = embeddings_folder() / f"{key.hexdigest()}.npy"
         with suppress(OSError, ValueError, EOFError):
-            kept: IntArray = np.load(file)
-            if kept.shape == (2, len(self)) and kept.dtype == np.int64:
-                return kept[0], kept[1]
+            both: IntArray = np.load(file)
+            if both.shape == (2, len(self)) and both.dtype == np.int64:
+                return both[0], both[1]
         subjects = subjects_of(self.vectors, count)
         order = ordered_within(self.vectors, subjects)
         with suppress(OSError):

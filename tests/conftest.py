@@ -39,6 +39,15 @@ def memory_disk(tmp_path: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A home of their own for the tests of a file: vectors of made-up pools go there."""
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOTTOVOCE_HOME", str(folder))
+        yield folder
+
+
 @pytest.fixture(scope="session")
 def toy() -> WordSpace:
     return toy_space()

@@ -52,11 +52,12 @@ def with_decoys(
     texts: Sequence[str], decoys: Sequence[str], rng: np.random.Generator, k: int = K
 ) -> list[list[str]]:
     """Each text itself with k - 1 of the decoys, in random order: nothing else is done."""
+    folded = np.array([folded_text(decoy) for decoy in decoys])
     sets = []
     for text in texts:
-        others = [decoy for decoy in decoys if folded_text(decoy) != folded_text(text)]
-        chosen = [others[at] for at in rng.choice(len(others), k - 1, replace=False)]
-        sets.append(rng.permutation([text, *chosen]).tolist())
+        different = np.flatnonzero(folded != folded_text(text))
+        company = [decoys[at] for at in rng.choice(different, k - 1, replace=False)]
+        sets.append(rng.permutation([text, *company]).tolist())
     return sets
 
 

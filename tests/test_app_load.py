@@ -13,6 +13,7 @@ from threading import Event
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("fastapi")
@@ -23,11 +24,14 @@ from starlette.testclient import TestClient
 from sottovoce.app.queues import WorkQueue
 from sottovoce.app.service import create_app
 from sottovoce.app.settings import Settings
+from sottovoce.spaces.space import WordSpace
+from sottovoce.spaces.store import SpaceWriter
 
 REQUESTS = 1000
 GROWTH = 16 << 20
 """Bytes by which the server may grow from one thousand requests to the next."""
-SETTINGS = Settings(token="0123456789abcdef-token", waiting=2, reranker="light")
+SPACE = "glove-840b-34k"
+SETTINGS = Settings(token="0123456789abcdef-token", waiting=2, reranker="light", space=SPACE)
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +47,20 @@ def load() -> ModuleType:
     return module
 
 
+@pytest.fixture(scope="module")
+def frequent_words(default_space: WordSpace, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder with frequent words of the space: what is counted here are requests."""
+    folder, ids = tmp_path_factory.mktemp("spaces") / "frequent", np.arange(3000)
+    dimension = default_space.dimension
+    with SpaceWriter(folder, name="frequent", dimension=dimension, source={}) as writer:
+        writer.append(default_space.words(ids), default_space.vectors[ids])
+        writer.commit()
+    return str(folder)
+
+
 @pytest.mark.slow
-def test_a_thousand_requests_at_once_are_all_answered_rightly(load, tmp_path, default_space):
-    with load.serving(tmp_path) as server:
+def test_a_thousand_requests_at_once_are_all_answered_rightly(load, tmp_path, frequent_words):
+    with load.serving(tmp_path, "--space", frequent_words, "--rerank", "light") as server:
         warm = load.bodies_of(200, 5000, {"n": 2})
         asyncio.run(load.storm(server, "/v1/obfuscate", warm))
         bodies = load.bodies_of(REQUESTS, 0, {"n": 2})
@@ -54,7 +69,7 @@ def test_a_thousand_requests_at_once_are_all_answered_rightly(load, tmp_path, de
         second = asyncio.run(load.storm(server, "/v1/obfuscate", bodies))
         after = server.memory
     assert [each.status for each in first + second] == [200] * (2 * REQUESTS)
-    assert load.wrong(bodies, first) == 0
+    assert load.wrong(bodies, first, frequent_words) == 0
     assert [each.body for each in second] == [each.body for each in first]
     assert after - before < GROWTH
 
@@ -64,16 +79,16 @@ def test_the_comparison_notices_a_wrong_answer(load, default_space):
     bodies = load.bodies_of(3, 0, {"n": 2})
     from sottovoce import Obfuscator, load_space, mechanism
 
-    cmp = mechanism("cmp", space=load_space("default"))
+    cmp = mechanism("cmp", space=load_space(SPACE))
 
     def answer(body: dict[str, Any], **other: Any) -> Any:
         asked = {**body, **other}
         (own,) = Obfuscator(cmp, n=2, rng=asked["seed"]).obfuscate([asked["text"]])
         return load.Answer(200, own.to_dict(), 0.0)
 
-    assert load.wrong(bodies, [answer(each) for each in bodies]) == 0
+    assert load.wrong(bodies, [answer(each) for each in bodies], SPACE) == 0
     mixed = [answer(bodies[0]), answer(bodies[1], seed=7), answer(bodies[0])]
-    assert load.wrong(bodies, mixed) == 2
+    assert load.wrong(bodies, mixed, SPACE) == 2
 
 
 def holding(threads: WorkQueue) -> tuple[Event, list[Any]]:

@@ -11,6 +11,7 @@ from sottovoce import Obfuscator, mechanism
 from sottovoce.errors import UsageError
 from sottovoce.privacy.attacks.places import line_up, shape_of
 from sottovoce.privacy.attacks.releases import Released
+from sottovoce.spaces.extended_space import with_words
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import TextPipeline
 
@@ -123,6 +124,6 @@ def test_what_was_released_is_a_word_of_the_list(toy: WordSpace) -> None:
     """A log may bring a word that differs from a listed one in its case alone."""
     capital = toy.words([0])[0].capitalize()
     cased = WordSpace.from_arrays([capital, *toy.words(np.arange(1, toy.size))], toy.vectors)
-    known = cased.with_words([capital.lower()], toy.vectors[:1])
+    known = with_words(cased, [capital.lower()], toy.vectors[:1])
     texts, _ = line_up([Released("1", "x", (capital, capital))], known)
     assert texts[0].places[0].seen.tolist() == [0, 0]

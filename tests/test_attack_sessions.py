@@ -8,6 +8,7 @@ from exact_evidence import NoEvidence, PlainLaw, released
 from numpy.random import PCG64, Generator
 
 from sottovoce import mechanism
+from sottovoce.encoders.base import corpus_vectors
 from sottovoce.errors import UsageError
 from sottovoce.privacy.attacks.places import line_up
 from sottovoce.privacy.attacks.priors import Prior
@@ -19,6 +20,7 @@ from sottovoce.privacy.attacks.sessions import (
     recover_over_searches,
 )
 from sottovoce.privacy.attacks.subject import (
+    alike_from,
     as_query,
     fused_top,
     same_subjects,
@@ -116,7 +118,7 @@ def test_releases_of_one_text_belong_together(space: WordSpace) -> None:
 class LetterEncoder:
     """Texts are as alike as the letters they have."""
 
-    name, dimension, fingerprint = "letters", 26, "letters"
+    name, dimension, fingerprint, exact_batches = "letters", 26, "letters", True
 
     def encode(self, texts) -> np.ndarray:
         counts = np.array([[text.count(chr(97 + at)) for at in range(26)] for text in texts])
@@ -139,6 +141,15 @@ def test_a_subject_is_more_alike_than_random_pairs() -> None:
     assert blank.same.value == 0
     with pytest.raises(UsageError, match="two different"):
         same_subjects(truths, truths, encoder, ["a"])
+
+
+def test_vectors_of_the_background_on_disk_give_the_same_threshold(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("SOTTOVOCE_HOME", str(tmp_path))
+    background = [f"{first}{second}  " for first in "abcde" for second in "abxyz"] + [" "]
+    encoded = alike_from(LetterEncoder(), background)
+    corpus_vectors(LetterEncoder(), background)
+    monkeypatch.setattr(LetterEncoder, "encode", None)
+    assert alike_from(LetterEncoder(), background) == encoded
 
 
 def test_guessed_words_become_a_query_of_content_words() -> None:

@@ -13,7 +13,7 @@ from scipy import stats
 from sottovoce import Obfuscator, mechanism
 from sottovoce.collections import load_collection
 from sottovoce.engines import BM25
-from sottovoce.errors import UsageError
+from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.ledger import Entry, Ledger, OtherCompanyError
 from sottovoce.obfuscation import Chorus
 from sottovoce.obfuscation.obfuscator import AFRESH
@@ -108,6 +108,17 @@ def test_words_of_decoys_are_not_replaced_as_they_are_in_private_texts(small_spa
     chorus = Chorus(noisy, n=4, pool=pool, k=20, memory_key=KEY)
     (result,) = chorus.obfuscate([TEXT])
     assert not own & {*groups(result, 4)}
+
+
+def test_an_error_repeats_nothing(keeping, pool, monkeypatch):
+    def broken(text):
+        raise RuntimeError(f"while looking for {text}")
+
+    monkeypatch.setattr(pool, "place", broken)
+    with pytest.raises(SottovoceError, match="RuntimeError") as caught:
+        list(Chorus(keeping, n=1, pool=pool, k=3).obfuscate([TEXT]))
+    assert TEXT not in f"{caught.value!r} {caught.value.__cause__!r}"
+    assert caught.value.__suppress_context__
 
 
 def test_wrong_use(keeping, pool):

@@ -15,7 +15,10 @@ from sottovoce.errors import UsageError
 from sottovoce.obfuscation import Chorus
 from sottovoce.pools import Pool
 from sottovoce.privacy import Knowledge, QueryLog, Released, attack, attack_chorus
+from sottovoce.spaces.extended_space import with_words
 from sottovoce.text import TextPipeline
+
+pytestmark = pytest.mark.usefixtures("home")
 
 LEVEL = 1e-4
 K, N = 5, 4
@@ -23,14 +26,6 @@ LOG = [f"word{row} word{row + 500} word{row + 900}" for row in range(400)]
 """Queries are three words that belong together; no word is in two of them."""
 ASKED = LOG[::10]
 SHUFFLED = TextPipeline(order="shuffled", punctuation="drop")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def home(tmp_path_factory):
-    """Vectors of made-up pools do not go into the cache of whoever runs the tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SOTTOVOCE_HOME", str(tmp_path_factory.mktemp("home")))
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +112,7 @@ def test_which_kind_is_asked_tells_the_group(cmp):
     subjects = ["debt", "divorce", "eczema", "asylum"]
     kind = [f"word{row} {subject}" for row in range(30) for subject in subjects]
     other = [f"word{row} word{row + 500}" for row in range(480)]
-    space = cmp.space.with_words(subjects, cmp.space.vectors[[7, 77, 777, 1777]] * 1.5)
+    space = with_words(cmp.space, subjects, cmp.space.vectors[[7, 77, 777, 1777]] * 1.5)
     chorus = Chorus(
         replace(cmp, space=space),
         n=N,

@@ -15,14 +15,9 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from sottovoce.cli import app
-from sottovoce.cli.options import (
-    ResourceOptions,
-    Seed,
-    build_mechanisms,
-    figure_option,
-    grouped,
-    listed_epsilons,
-)
+from sottovoce.cli.option_groups import grouped
+from sottovoce.cli.option_values import listed_epsilons
+from sottovoce.cli.options import ResourceOptions, Seed, build_mechanisms, figure_option
 from sottovoce.cli.output import print_json
 from sottovoce.collections import demo_log
 from sottovoce.errors import UsageError

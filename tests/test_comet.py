@@ -29,6 +29,8 @@ from sottovoce.randomness import Draws, Streams
 from sottovoce.text import folded_text
 from sottovoce.threads import set_threads
 
+pytestmark = pytest.mark.usefixtures("home")
+
 NAMES = ["comet-cmp", "comet-mahalanobis"]
 LEVEL = 1e-4
 """Chance of a false alarm in each goodness-of-fit test; seeds are fixed, so it never flickers."""
@@ -49,19 +51,6 @@ class Table:
 
     def encode(self, texts):
         return self.rows[[int(text) for text in texts]]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def home(tmp_path_factory):
-    """Vectors of made-up pools do not go into the cache of whoever runs the tests."""
-    before = os.environ.get("SOTTOVOCE_HOME")
-    folder = tmp_path_factory.mktemp("home")
-    os.environ["SOTTOVOCE_HOME"] = str(folder)
-    yield folder
-    if before is None:
-        del os.environ["SOTTOVOCE_HOME"]
-    else:
-        os.environ["SOTTOVOCE_HOME"] = before
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import pickle
 from dataclasses import replace
 from itertools import combinations
@@ -30,6 +29,8 @@ from sottovoce.randomness import Draws
 from sottovoce.search import PrivateSearch, load_reranker
 from sottovoce.sensitive import sensitivity
 
+pytestmark = pytest.mark.usefixtures("home")
+
 LEVEL = 1e-4
 QUERY = "treatment for skin cancer"
 MEMBER = "melanoma skin cancer treatment options"
@@ -52,19 +53,6 @@ class Table:
     def encode(self, texts):
         axis = np.eye(self.dimension, dtype=np.float32)[0]
         return np.array([self.rows[int(t)] if t.isdigit() else axis for t in texts])
-
-
-@pytest.fixture(autouse=True, scope="module")
-def home(tmp_path_factory):
-    """Vectors of made-up pools do not go into the cache of whoever runs the tests."""
-    before = os.environ.get("SOTTOVOCE_HOME")
-    folder = tmp_path_factory.mktemp("home")
-    os.environ["SOTTOVOCE_HOME"] = str(folder)
-    yield folder
-    if before is None:
-        del os.environ["SOTTOVOCE_HOME"]
-    else:
-        os.environ["SOTTOVOCE_HOME"] = before
 
 
 @pytest.fixture(scope="module")

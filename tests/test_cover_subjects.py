@@ -28,17 +28,10 @@ from sottovoce.search import PrivateSearch, load_reranker
 from sottovoce.search.private_search import SAME_SUBJECTS
 from sottovoce.subjects import subjects_of
 
+pytestmark = pytest.mark.usefixtures("home")
+
 LEVEL = 1e-4
 KEY = b"a key"
-
-
-@pytest.fixture(autouse=True, scope="module")
-def home(tmp_path_factory):
-    """Vectors of made-up pools do not go into the cache of whoever runs the tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        folder = tmp_path_factory.mktemp("home")
-        patch.setenv("SOTTOVOCE_HOME", str(folder))
-        yield folder
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +98,11 @@ def test_subjects_are_kept_on_disk_and_damage_is_computed_again(demo):
     assert np.array_equal(np.load(file), first)
     file.write_bytes(b"nothing")
     assert np.array_equal(demo.subjects(60), first)
+    for damaged in (np.stack(first)[:, 1:], np.stack(first).astype(float)):
+        np.save(file, damaged)
+        kept = demo.subjects(60)
+        assert np.array_equal(kept, first)
+        assert kept[0].dtype == np.int64
 
 
 def test_impossible_numbers_of_subjects_are_refused(demo):

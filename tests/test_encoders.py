@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from sottovoce.collections import demo_log, load_collection
 from sottovoce.encoders import encode_words, load_encoder
-from sottovoce.encoders.base import one_by_one
+from sottovoce.encoders.base import corpus_vectors, kept_vectors, one_by_one
 from sottovoce.encoders.strong import StrongEncoder, _folder
 from sottovoce.engines.base import whole_text
 from sottovoce.errors import SottovoceError, UsageError
@@ -129,6 +129,20 @@ def test_words_are_encoded_alone_where_batches_change_the_rounding():
     alone = one_by_one(encoder)
     assert alone.fingerprint != encoder.fingerprint
     assert alone.knows(texts).tolist() == [True, True, True, False]
+
+
+def test_vectors_of_a_corpus_are_found_on_disk_where_they_are_those_of_encode(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("SOTTOVOCE_HOME", str(tmp_path))
+    light, texts = load_encoder("light"), ["skin cancer", "divorce lawyer", ""]
+    assert kept_vectors(light, texts) is None
+    assert not list(tmp_path.iterdir())
+    corpus_vectors(light, texts)
+    assert np.array_equal(kept_vectors(light, texts), light.encode(texts))
+    assert kept_vectors(light, texts[:2]) is None
+    corpus_vectors(Rounding(), texts)
+    assert kept_vectors(Rounding(), texts) is None
 
 
 def test_what_a_tokenizer_cannot_read_is_not_known(encoder):
@@ -302,7 +316,7 @@ def watch(event, arguments):
         raise OSError("there is no network")
 sys.addaudithook(watch)
 from sottovoce.encoders import encode_words, load_encoder
-from sottovoce.encoders.base import one_by_one
+from sottovoce.encoders.base import corpus_vectors, kept_vectors, one_by_one
 from sottovoce.errors import SottovoceError
 for name in ("light", "auto", "strong", "all-mpnet-base-v2"):
     try:

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from sottovoce.errors import UsageError
-from sottovoce.likeness import LOOKS, Looks, fit_likeness
+from sottovoce.likeness import LOOKS, Looks, _standing_for, fit_likeness
 from sottovoce.pools import Pool, load_pool
 
 
@@ -57,6 +57,29 @@ def test_being_in_the_pool_does_not_show(demo):
     member, stranger = looks.of(["zyx remedy", "wvu remedy"])
     assert member[-1] == stranger[-1] == 0
     assert looks.of(["cough remedy"])[0, -1] == -np.log(2)
+
+
+def test_a_text_stands_for_itself_or_for_the_nearest_string(demo, monkeypatch):
+    """What the pool has is not encoded again."""
+    foreign = ["skin cancer of dogs", "divorce without a lawyer"]
+    nearest = demo.best(demo.encoder.encode(foreign), 1)[:, 0].tolist()
+    encoded, encode = [], demo.encoder.encode
+    monkeypatch.setattr(
+        demo.encoder, "encode", lambda texts: encoded.extend(texts) or encode(texts)
+    )
+    texts = [foreign[0], demo.strings[7].upper(), foreign[1], demo.strings[3]]
+    assert _standing_for(texts, demo).tolist() == [nearest[0], 7, nearest[1], 3]
+    assert encoded == foreign
+    assert _standing_for(demo.strings[:3], demo).tolist() == [0, 1, 2]
+    assert encoded == foreign
+
+
+def test_rows_that_are_kept_are_those_that_are_made(demo, monkeypatch):
+    monkeypatch.setattr("sottovoce.likeness.ROWS_KEPT", 2)
+    looks, texts = Looks(demo), ["skin cancer", "Divorce?", "lawyers in 1984", "skin cancer"]
+    rows = looks.of(texts)
+    assert looks.of(texts[::-1]).tolist() == rows[::-1].tolist()
+    assert [Looks(demo).of([text])[0].tolist() for text in texts] == rows.tolist()
 
 
 def test_the_same_ratio_each_time(demo):

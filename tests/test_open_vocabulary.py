@@ -21,6 +21,7 @@ from sottovoce.privacy import audit
 from sottovoce.privacy.auditing.outside_words import with_outside_words
 from sottovoce.randomness import Draws
 from sottovoce.sanitizing import Sanitizer
+from sottovoce.spaces.extended_space import with_words
 from sottovoce.spaces.space import SpaceEncoder, WordSpace
 from sottovoce.text import TextPipeline
 from sottovoce.text.resolve import can_be_encoded
@@ -76,7 +77,7 @@ def test_every_mechanism_draws_for_a_vector_as_for_a_word_that_has_it(name, open
     chosen = mechanism(name, space=open_space)
     vectors, readable = word_vectors(open_space, NOT_LISTED)
     assert readable.all()
-    extended = replace(chosen, space=open_space.with_words(NOT_LISTED, vectors))
+    extended = replace(chosen, space=with_words(open_space, NOT_LISTED, vectors))
     rows = 400
 
     def draws():

@@ -248,6 +248,17 @@ def test_damage_is_noticed(file, damage):
         load_pool("mine")
 
 
+def test_a_string_that_was_changed_is_noticed(file):
+    """As many strings as before, as long as before: else another text would leave."""
+    make_pool("mine", [str(file)], "light")
+    path = pools_folder() / "mine" / "strings.txt"
+    data = path.read_bytes()
+    path.write_bytes(data.swapcase())
+    assert len(path.read_bytes().splitlines()) == len(data.splitlines())
+    with pytest.raises(SottovoceError, match="damaged"):
+        load_pool("mine")
+
+
 def test_another_version_of_the_encoder_is_refused(file):
     make_pool("mine", [str(file)], "light")
     path = pools_folder() / "mine" / "pool.json"

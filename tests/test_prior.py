@@ -10,6 +10,8 @@ from sottovoce import WordSpace, mechanism
 from sottovoce.errors import UsageError
 from sottovoce.privacy.attacks.one_point import OnePoint
 from sottovoce.randomness import Draws
+from sottovoce.spaces.nearest import WORTH_CODING
+from sottovoce.spaces.scan import gpu_present
 from sottovoce.spaces.space import OutputVocabulary
 
 SIZE, DIMENSION = 400, 12
@@ -43,6 +45,13 @@ def test_the_words_of_largest_score_are_released(space, name, prior):
     assert np.take_along_axis(scores, rows, axis=1) == pytest.approx(best, abs=1e-4)
     apart = np.linalg.norm(space.vectors[ids[0]] - points(50)[0], axis=1)
     assert distances[0] == pytest.approx(apart, rel=1e-5)
+
+
+def test_popularity_is_not_searched_in_8_bits():
+    """Its column and that of the half norms are so large that codes would tell nothing apart."""
+    vectors = np.random.default_rng(1).standard_normal((WORTH_CODING // 64 + 1, 64))
+    made = WordSpace.from_arrays([f"w{n}" for n in range(len(vectors))], vectors)
+    assert not isinstance(made.likely_output.scan, type(made.nearest_output.scan)) or gpu_present()
 
 
 def test_without_a_prior_nothing_changes_and_the_noise_is_the_same(space):

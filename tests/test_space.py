@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from sottovoce.errors import SpaceError, UsageError
 from sottovoce.spaces import store
+from sottovoce.spaces.extended_space import with_words
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
 from sottovoce.spaces.space_encoder import SpaceEncoder
 from sottovoce.spaces.store import DuplicateWordError, SpaceWriter, hash_table, word_hashes
@@ -219,7 +220,7 @@ def test_a_space_remembers_the_encoder_of_its_vectors(tmp_path):
     held = WordSpace.from_arrays(WORDS, VECTORS, encoder=ENCODER)
     for space in (stored, held):
         narrow = space.with_output(OutputVocabulary("two", np.array([0, 1])))
-        more = space.with_words(["new"], np.ones((1, 4)))
+        more = with_words(space, ["new"], np.ones((1, 4)))
         for same in (space, narrow, more, *map(pickle.loads, map(pickle.dumps, (space, more)))):
             assert same.encoder == ENCODER
     assert write(tmp_path / "other").encoder is None
@@ -245,7 +246,7 @@ def test_more_words_are_known_and_never_released(small_space):
     vectors = np.random.default_rng(5).standard_normal((2, small_space.dimension))
     narrow = small_space.with_output(OutputVocabulary("even", np.arange(0, 2000, 2)))
     for base in (small_space, narrow):
-        more = base.with_words(["new", "néw"], vectors)
+        more = with_words(base, ["new", "néw"], vectors)
         assert more.size == base.size + 2
         assert more.ids(["new", "word3", "néw", "none"]).tolist() == [2000, 3, 2001, UNKNOWN]
         assert more.words([2001, 3]) == ["néw", "word3"]
@@ -266,14 +267,14 @@ def test_more_words_are_known_and_never_released(small_space):
 
 def test_more_words_of_a_stored_space_travel_alone(tmp_path):
     space = write(tmp_path / "space", words=list(map(str, range(5000))), vectors=np.ones((5000, 3)))
-    more = space.with_words(["new"], [[1, 2, 3]])
+    more = with_words(space, ["new"], [[1, 2, 3]])
     assert len(pickle.dumps(more)) < 1500
     copy = pickle.loads(pickle.dumps(more))
     assert copy.vectors[copy.id("new")].tolist() == [1, 2, 3]
 
 
 def test_more_words_keep_other_choices_open(toy):
-    more = toy.with_words(["new"], [[0, 9]]).with_words(["newer"], [[9, 9]])
+    more = with_words(with_words(toy, ["new"], [[0, 9]]), ["newer"], [[9, 9]])
     assert more.words([5, 6]) == ["new", "newer"]
     narrow = more.with_output(OutputVocabulary("two", np.array([1, 4])))
     assert narrow.output.ids.tolist() == [1, 4]
@@ -295,4 +296,4 @@ def test_more_words_keep_other_choices_open(toy):
 )
 def test_words_that_cannot_be_added_are_refused(toy, words, vectors):
     with pytest.raises(UsageError):
-        toy.with_words(words, vectors)
+        with_words(toy, words, vectors)

@@ -28,6 +28,7 @@ from sottovoce.resources.catalogue import (
     Resource,
 )
 from sottovoce.resources.word_lists import given_words, read_lists
+from sottovoce.spaces.extended_space import with_words
 from sottovoce.spaces.space import WordSpace, open_cached
 from sottovoce.spaces.space_encoder import principal_axes, projected
 
@@ -123,7 +124,7 @@ def test_words_of_the_list_and_others_get_vectors_by_the_same_function(listed, d
         np.testing.assert_array_equal(word_vectors(space, [word])[0][0], vectors[number])
     copy = pickle.loads(pickle.dumps(space))
     np.testing.assert_array_equal(word_vectors(copy, words)[0], vectors)
-    more = space.with_words(words[8:], vectors[8:])
+    more = with_words(space, words[8:], vectors[8:])
     np.testing.assert_array_equal(word_vectors(more, words)[0], vectors)
 
 

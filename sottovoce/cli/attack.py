@@ -9,14 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from sottovoce.choices import RELEASES, Release
-from sottovoce.cli.options import (
-    AsJson,
-    Seed,
-    SpaceOptions,
-    build_mechanism,
-    figure_option,
-    grouped,
-)
+from sottovoce.cli.option_groups import grouped
+from sottovoce.cli.options import AsJson, Seed, SpaceOptions, build_mechanism, figure_option
 from sottovoce.cli.output import new_console, new_table, print_json, progress_bar
 from sottovoce.errors import UsageError
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sottovoce.cli.deniability import say_unknown
+from sottovoce.cli.option_groups import grouped
+from sottovoce.cli.option_values import given_parameters
 from sottovoce.cli.options import (
     AsJson,
     Parameters,
@@ -16,8 +18,6 @@ from sottovoce.cli.options import (
     SpaceOptions,
     Spec,
     build_word_mechanism,
-    given_parameters,
-    grouped,
 )
 from sottovoce.cli.output import escape, new_console, print_json, progress_bar
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sottovoce.cli.option_groups import grouped
+from sottovoce.cli.option_values import given_parameters
 from sottovoce.cli.options import (
     AsJson,
     Parameters,
@@ -16,8 +18,6 @@ from sottovoce.cli.options import (
     Spec,
     build_word_mechanism,
     figure_option,
-    given_parameters,
-    grouped,
 )
 from sottovoce.cli.output import escape, new_console, print_json, progress_bar
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sottovoce.cli.option_groups import grouped
+from sottovoce.cli.option_values import listed_epsilons
 from sottovoce.cli.options import (
     AsJson,
     Epsilons,
@@ -15,8 +17,6 @@ from sottovoce.cli.options import (
     Seed,
     build_mechanisms,
     figure_option,
-    grouped,
-    listed_epsilons,
 )
 from sottovoce.cli.output import new_console, new_table, print_json, progress_bar, say_seeded
 from sottovoce.errors import UsageError

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from sottovoce.cli.option_groups import grouped
 from sottovoce.cli.options import (
     HowReleased,
     LayoutOptions,
@@ -20,7 +21,6 @@ from sottovoce.cli.options import (
     Seed,
     TextOptions,
     Workers,
-    grouped,
     refuse_for_whole_texts,
 )
 from sottovoce.cli.output import say_seeded

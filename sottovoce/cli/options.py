@@ -7,27 +7,23 @@ under the group's ``panel``.
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Collection
-from copy import copy
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import typer
 
 from sottovoce import defaults
 from sottovoce.choices import Release, UnknownPolicy, Unprotected
-from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.cli.option_values import given_parameters, key_values, listed_words
+from sottovoce.errors import UsageError
 
 if TYPE_CHECKING:
     from sottovoce.mechanisms import Mechanism, WordMechanism
     from sottovoce.spaces.space import WordSpace
     from sottovoce.text import TextPipeline
     from sottovoce.types import IntArray
-
-FROM_FILE = "file:"
 
 # Single options
 
@@ -309,54 +305,6 @@ def refuse_for_whole_texts(mechanism: Mechanism, option: str) -> None:
         )
 
 
-# Reading what options say
-
-
-def key_values(pairs: list[str] | None, option: str) -> dict[str, str]:
-    """Pairs as typed, ``key=value``, of an option that may be repeated."""
-    values = {}
-    for pair in pairs or ():
-        key, sign, value = pair.partition("=")
-        if not sign:
-            raise UsageError(f"{option} takes key=value, as in {option} t=0.5")
-        values[key.strip()] = value.strip()
-    return values
-
-
-def given_parameters(pairs: list[str] | None, epsilon: float | None) -> dict[str, Any]:
-    """What ``--set`` and ``--epsilon`` say."""
-    parameters: dict[str, Any] = dict(key_values(pairs, "--set"))
-    return parameters if epsilon is None else {**parameters, "epsilon": epsilon}
-
-
-def listed_words(entries: list[str] | None) -> frozenset[str]:
-    """Words as typed, and those of files (``file:PATH``), one a line."""
-    from sottovoce.files import read_words
-
-    words: set[str] = set()
-    for entry in entries or ():
-        if not entry.startswith(FROM_FILE):
-            words.add(entry)
-            continue
-        try:
-            words |= read_words(entry.removeprefix(FROM_FILE))
-        except SottovoceError as error:
-            raise UsageError(
-                f"a list of words cannot be read ({error}): give file:PATH of a UTF-8 text file "
-                "with one word a line"
-            ) from None
-    return frozenset(words)
-
-
-def listed_epsilons(entries: list[str] | None) -> list[float]:
-    """Numbers as typed, ``5`` or ``5,10``, each once."""
-    try:
-        numbers = [float(part) for entry in entries or () for part in entry.split(",")]
-    except ValueError:
-        raise UsageError("an epsilon is a number: write -e 10, or -e 5,10,15") from None
-    return list(dict.fromkeys(numbers))
-
-
 # Building what options ask for
 
 
@@ -423,56 +371,3 @@ def build_mechanisms(
     if epsilons and not any(hasattr(mechanism, "epsilon") for mechanism in mechanisms):
         raise UsageError(f"-e does nothing with {' and '.join(settings_by_spec)}: leave it out")
     return mechanisms
-
-
-# Taking groups apart for typer, and putting them together again
-
-
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """A command for typer: each parameter that is a group becomes the options of the group.
-
-    Options appear in ``--help`` in the order of the parameters, and of the fields of a group.
-    """
-    hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, type[Any]] = {}
-    parameters: list[inspect.Parameter] = []
-    for parameter in inspect.signature(command).parameters.values():
-        kind = hints[parameter.name]
-        if not (isinstance(kind, type) and is_dataclass(kind)):
-            parameters.append(_keyword(parameter.name, parameter.default, kind))
-            continue
-        groups[parameter.name] = kind
-        parameters += _options_of(kind)
-
-    @functools.wraps(command)
-    def run(**given: Any) -> None:
-        for name, kind in groups.items():
-            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
-        command(**given)
-
-    by_name = {parameter.name: parameter for parameter in parameters}
-    if len(by_name) < len(parameters):
-        raise TypeError(f"{command.__name__} has an option twice")
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {name: parameter.annotation for name, parameter in by_name.items()}
-    return run
-
-
-def _options_of(group: type[Any]) -> list[inspect.Parameter]:
-    """The fields of a group as parameters, each shown under the group's panel."""
-    hints = get_type_hints(group, include_extras=True)
-    parameters = []
-    for field in fields(group):
-        (option,) = map(copy, hints[field.name].__metadata__)  # Other groups may use it, too.
-        option.rich_help_panel = getattr(group, "panel", None)
-        kind: Any = Annotated[hints[field.name].__origin__, option]
-        default = inspect.Parameter.empty if field.default is MISSING else field.default
-        parameters.append(_keyword(field.name, default, kind))
-    return parameters
-
-
-def _keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:
-    # Keyword-only, so that parameters with and without a default may come in any order.
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-    )

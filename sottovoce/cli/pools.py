@@ -71,8 +71,10 @@ def make(
     if as_json:
         print_json(facts.to_dict())
         return
-    out = "; ".join(f"{count:,} {reason}" for reason, count in facts.left_out.items())
-    say(f"read {facts.read:,}, the same as another {facts.joined:,}, left out: {out or 'none'}")
+    left_out = "; ".join(f"{count:,} {reason}" for reason, count in facts.left_out.items())
+    say(
+        f"read {facts.read:,}, the same as another {facts.joined:,}, left out: {left_out or 'none'}"
+    )
     say(
         f"{name}: {facts.strings:,} strings, {facts.encoder}, {facts.dimension} dimensions, made "
         f"in {time.monotonic() - start:.1f} s; use it with --pool {name}"

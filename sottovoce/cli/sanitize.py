@@ -11,6 +11,8 @@ import typer
 
 from sottovoce.choices import Format
 from sottovoce.cli.obfuscate import MOSTLY
+from sottovoce.cli.option_groups import grouped
+from sottovoce.cli.option_values import listed_words
 from sottovoce.cli.options import (
     AsJson,
     MechanismOptions,
@@ -18,8 +20,6 @@ from sottovoce.cli.options import (
     Seed,
     TextOptions,
     Workers,
-    grouped,
-    listed_words,
 )
 from sottovoce.cli.output import new_console, print_json, progress_bar
 from sottovoce.errors import PrivacyWarning, UsageError

@@ -12,6 +12,7 @@ import typer
 from sottovoce import defaults
 from sottovoce.choices import Pooling, Release
 from sottovoce.cli.cover_options import CoverOptions
+from sottovoce.cli.option_groups import grouped
 from sottovoce.cli.options import (
     AsJson,
     EngineOptions,
@@ -20,7 +21,6 @@ from sottovoce.cli.options import (
     ResourceOptions,
     Seed,
     TextOptions,
-    grouped,
 )
 from sottovoce.cli.output import new_console, print_json, progress_bar
 from sottovoce.errors import UsageError

@@ -12,7 +12,8 @@ from typing import Annotated
 
 import typer
 
-from sottovoce.cli.options import EngineOptions, LayoutOptions, Space, grouped
+from sottovoce.cli.option_groups import grouped
+from sottovoce.cli.options import EngineOptions, LayoutOptions, Space
 from sottovoce.errors import UsageError, need
 
 

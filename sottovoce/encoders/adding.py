@@ -25,8 +25,8 @@ def add(
         install.add(resource, archives=archives, progress=progress, say=say)
         return
     if archives:
-        known = {entry.name for entry in catalogue.CATALOGUE}
-        parts = ", ".join(part for part in resource.computed.parts if part in known)
+        catalogued = {entry.name for entry in catalogue.CATALOGUE}
+        parts = ", ".join(part for part in resource.computed.parts if part in catalogued)
         raise UsageError(
             f"{resource.name} is made on this machine: give --archive to the resources that it is "
             f"made of, one by one ({parts}), and then add it without"

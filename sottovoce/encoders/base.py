@@ -139,6 +139,16 @@ def corpus_vectors(
     return np.concatenate(list(_encoded(encoder, texts, 0, progress)))
 
 
+def kept_vectors(encoder: Encoder, texts: Sequence[str]) -> Float32Array | None:
+    """What ``encode`` gives for these texts, if they are a corpus whose vectors are on disk.
+
+    Nothing is written. None where encoding would round differently.
+    """
+    if not encoder.exact_batches:
+        return None
+    return _opened(vectors_file(encoder, texts), (len(texts), encoder.dimension))
+
+
 def vectors_file(encoder: Encoder, texts: Sequence[str]) -> Path:
     """Where the vectors of these texts are kept, or would be."""
     return embeddings_folder() / f"{_key(encoder, texts)}.npy"

@@ -18,11 +18,12 @@ import numpy as np
 from sottovoce.arrays import row_norms
 from sottovoce.encoders import load_encoder
 from sottovoce.encoders.base import Encoder, corpus_vectors, one_by_one, vectors_file
-from sottovoce.encoders.word_spaces import space_encoder
-from sottovoce.errors import SpaceError, UsageError
+from sottovoce.encoders.word_spaces import is_there, refuse_other_words
+from sottovoce.errors import UsageError
 from sottovoce.resources import install
 from sottovoce.resources.catalogue import Opening, Resource, find, named
 from sottovoce.resources.local import load_space
+from sottovoce.spaces.extended_space import with_words
 from sottovoce.spaces.space import WordSpace, open_cached
 from sottovoce.spaces.space_encoder import SpaceEncoder, projected
 from sottovoce.spaces.store import SpaceWriter
@@ -57,7 +58,7 @@ def add_opened(
 ) -> None:
     """Open a space of the catalogue: its parts first, then more words, then the encoder's map."""
     tell = say or (lambda _: None)
-    if _is_there(resource, opening):
+    if is_there(resource, opening.encoder):
         tell(f"{resource.name} is already there, and intact")
         return
     if missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
@@ -74,20 +75,18 @@ def add_opened(
     base, donor = load_space(opening.base), load_space(opening.donor)
     words = more_words(base, donor, opening.looked_at)
     listed = [*base.words(np.arange(base.size)), *words]
-    if install.words_hash(listed) != opening.words_sha256:
-        raise SpaceError(
-            f"the lists of {resource.name} gave other words than expected; nothing was installed. "
-            "Please report this, with your platform and Python version"
-        )
+    refuse_other_words(resource, listed, opening.words_sha256)
     tell(f"opening {opening.base}")
     about = {"about": resource.about, "licence": resource.licence}
     about["more words"] = f"{len(words):,}, predicted from {opening.donor}"
     with install.room_to_write(resource.folder.parent) as aside:
-        made = aside / resource.name
-        extended = base.with_words(words, predicted(base, donor, words))
+        folder = aside / resource.name
+        extended = with_words(base, words, predicted(base, donor, words))
         encoder = load_encoder(opening.encoder)
-        _write(made, resource.name, base, encoder, extended, about, progress)
-        install.move_into_place(made, resource, aside, lambda: _is_there(resource, opening))
+        _write(folder, resource.name, base, encoder, extended, about, progress)
+        install.move_into_place(
+            folder, resource, aside, lambda: is_there(resource, opening.encoder)
+        )
     open_cached.cache_clear()
 
 
@@ -103,15 +102,6 @@ def predicted(base: WordSpace, donor: WordSpace, words: Sequence[str]) -> Float3
     both = shared >= 0
     axes = fitted_axes(donor.vectors[shared[both]], base.vectors[both])
     return projected(donor.vectors[donor.ids(words)], axes)
-
-
-def _is_there(resource: Resource, opening: Opening) -> bool:
-    """Whether an opened space is on this machine, undamaged and by the encoder that is here now."""
-    if not install.intact(resource):
-        return False
-    with suppress(SpaceError):
-        return space_encoder(WordSpace.open(resource.folder)).name == opening.encoder
-    return False
 
 
 def _write(

@@ -142,7 +142,7 @@ def add_made(
     """Make a space of the catalogue with its encoder, its parts first."""
     parts = [part for part in map(find, making.parts) if part]
     tell = say or (lambda _: None)
-    if _is_there(resource, making):
+    if is_there(resource, making.encoder):
         tell(f"{resource.name} is already there, and intact")
         return
     for part in parts:
@@ -150,17 +150,13 @@ def add_made(
             install.add(part, progress=progress, say=say)
     encoder = load_encoder(making.encoder)
     listed = readable_words(encoder, read_lists(making.sources))
-    if install.words_hash(listed.words) != making.words_sha256:
-        raise SpaceError(
-            f"the lists of {resource.name} gave other words than expected; nothing was installed. "
-            "Please report this, with your platform and Python version"
-        )
+    refuse_other_words(resource, listed.words, making.words_sha256)
     tell(f"encoding the words of {resource.name}")
     about = {"about": resource.about, "licence": resource.licence}
     with install.room_to_write(resource.folder.parent) as aside:
-        made = aside / resource.name
-        _write(made, resource.name, encoder, listed, None, about, progress)
-        install.move_into_place(made, resource, aside, lambda: _is_there(resource, making))
+        folder = aside / resource.name
+        _write(folder, resource.name, encoder, listed, None, about, progress)
+        install.move_into_place(folder, resource, aside, lambda: is_there(resource, making.encoder))
     open_cached.cache_clear()
 
 
@@ -171,13 +167,22 @@ def readable_words(encoder: Encoder, listed: WordList) -> WordList:
     return replace(listed, words=tuple(words))
 
 
-def _is_there(resource: Resource, making: Making) -> bool:
-    """Whether a made space is on this machine, undamaged and by the encoder that is here now."""
+def is_there(resource: Resource, encoder: str) -> bool:
+    """Whether a space is on this machine, undamaged and by the encoder that is here now."""
     if not install.intact(resource):
         return False
     with suppress(SpaceError):
-        return space_encoder(WordSpace.open(resource.folder)).name == making.encoder
+        return space_encoder(WordSpace.open(resource.folder)).name == encoder
     return False
+
+
+def refuse_other_words(resource: Resource, words: Sequence[str], sha256: str) -> None:
+    """Refuse words that are not those of the catalogue."""
+    if install.words_hash(words) != sha256:
+        raise SpaceError(
+            f"the lists of {resource.name} gave other words than expected; nothing was installed. "
+            "Please report this, with your platform and Python version"
+        )
 
 
 def _write(
@@ -218,12 +223,14 @@ def _write(
 
 def _facts(encoder: Encoder, listed: WordList, dimensions: int | None) -> dict[str, str]:
     """What ``sottovoce spaces info`` says about how a space was made."""
-    kept = "" if dimensions is None else f", the first {dimensions} principal axes of the list"
+    projection = (
+        "" if dimensions is None else f", the first {dimensions} principal axes of the list"
+    )
     sources = listed.contributions
     not_clean = sum(source.left_out for source in sources)
     unread = sum(source.words for source in sources) - len(listed.words)
     return {
-        "made with": f"{encoder.name} encoder, {encoder.dimension} dimensions{kept}",
+        "made with": f"{encoder.name} encoder, {encoder.dimension} dimensions{projection}",
         "encoder sha256": encoder.fingerprint,
         "words from": ", ".join(f"{source.source} ({source.words:,})" for source in sources),
         "left out": f"{not_clean:,} entries that are not clean, {unread:,} that the encoder cannot "

@@ -18,6 +18,7 @@ from sottovoce.mechanisms.subsets import SubsetLaw
 from sottovoce.pools import Pool
 from sottovoce.randomness import Draws, Streams
 from sottovoce.spaces.distances import Distances
+from sottovoce.spaces.extended_space import with_words
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import Counts
 from sottovoce.types import Float32Array, Float64Array, IntArray
@@ -245,7 +246,7 @@ class WordMechanism(Mechanism):
         words to be released.
         """
         places = self.space.size + np.arange(len(vectors))
-        extended = self.space.with_words([f"\0{place}" for place in places], vectors)
+        extended = with_words(self.space, [f"\0{place}" for place in places], vectors)
         return replace(self, space=extended).draw(places, draws)
 
     def sample(self, ids: IntArray, n: int, rng: Generator) -> IntArray:

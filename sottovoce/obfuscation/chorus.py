@@ -68,8 +68,8 @@ class Chorus(Obfuscator):
         self, texts: Sequence[str], first: int, streams: Streams
     ) -> list[Obfuscation]:
         """Obfuscate texts number ``first`` and following, each among decoys of its own."""
-        own = super().obfuscate_batch(texts, first, streams)
-        return [self._joined(result, first + at, streams) for at, result in enumerate(own)]
+        obfuscations = super().obfuscate_batch(texts, first, streams)
+        return [self._joined(result, first + at, streams) for at, result in enumerate(obfuscations)]
 
     def _joined(self, result: Obfuscation, number: int, streams: Streams) -> Obfuscation:
         try:
@@ -113,8 +113,8 @@ class Chorus(Obfuscator):
     def _strings(self, text: str, rng: Generator) -> list[str]:
         """Different strings of the pool, k - 1 of them, none the text."""
         places = rng.choice(len(self.pool), self.k, replace=False, p=self._shares).tolist()
-        others = [place for place in places if place != self.pool.place(text)]
-        return [self.pool.strings[place] for place in others[: self.k - 1]]
+        decoys = [place for place in places if place != self.pool.place(text)]
+        return [self.pool.strings[place] for place in decoys[: self.k - 1]]
 
     @cached_property
     def _shares(self) -> Float64Array | None:

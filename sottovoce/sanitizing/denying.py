@@ -10,7 +10,8 @@ import numpy as np
 import regex
 
 from sottovoce.mechanisms.base import WordMechanism
-from sottovoce.spaces.space import OutputVocabulary, WordSpace
+from sottovoce.spaces.output_vocabulary import OutputVocabulary
+from sottovoce.spaces.space import WordSpace
 from sottovoce.text import PreparedText, TextPipeline, resolve
 from sottovoce.text.comparing import comparable, comparable_words
 from sottovoce.text.resolve import spellings

@@ -3,7 +3,8 @@
 from sottovoce.spaces.distances import Distances, Measure, Ranges
 from sottovoce.spaces.formats import ImportReport, import_vectors
 from sottovoce.spaces.nearest import Metric, Nearest
-from sottovoce.spaces.space import OutputVocabulary, WordSpace
+from sottovoce.spaces.output_vocabulary import OutputVocabulary
+from sottovoce.spaces.space import WordSpace
 from sottovoce.spaces.space_encoder import SpaceEncoder
 from sottovoce.spaces.space_facts import SpaceFacts, describe
 from sottovoce.spaces.store import SpaceWriter

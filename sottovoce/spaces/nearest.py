@@ -47,10 +47,18 @@ class Nearest:
 
     ``top(queries, k)`` answers ids and values: Euclidean distances (ascending), or cosine
     similarities or inner products (descending). Memory is bounded by the block sizes.
+
+    coded
+        Whether 8-bit codes may be used. They are slower where a few columns are much larger than
+        the others: then they tell hardly any words apart.
     """
 
     def __init__(
-        self, vectors: FloatArray, metric: Metric = "euclidean", device: str = "auto"
+        self,
+        vectors: FloatArray,
+        metric: Metric = "euclidean",
+        device: str = "auto",
+        coded: bool = True,
     ) -> None:
         if metric not in METRICS:
             raise UsageError(f"unknown metric '{metric}': use one of {', '.join(METRICS)}")
@@ -58,7 +66,7 @@ class Nearest:
         self.vectors = np.asarray(vectors, dtype=np.float32)
         if self.vectors.ndim != 2 or not self.vectors.size:
             raise UsageError(f"need a table of vectors, got shape {self.vectors.shape}")
-        self.scan = choose_scan(self._operand(), metric == "euclidean", device)
+        self.scan = choose_scan(self._operand(), metric == "euclidean", device, coded)
 
     @classmethod
     def from_folded(cls, folded: Float32Array, device: str = "auto") -> Nearest:
@@ -178,10 +186,11 @@ class _WarmingScan:
         return scan.candidates(points, k)
 
 
-def choose_scan(operand: Float32Array, folded: bool, device: str) -> Scan:
+def choose_scan(operand: Float32Array, folded: bool, device: str, coded: bool = True) -> Scan:
     """The scan by its name: ``blas``, ``int8``, ``cuda``, ``torch:NAME``; or the best there is.
 
-    ``cpu`` is the best without a GPU, ``auto`` takes a GPU where there is one.
+    ``cpu`` is the best without a GPU, ``auto`` takes a GPU where there is one; of their own accord
+    they take 8-bit codes only where ``coded``.
     """
     if device == "blas":
         return BlasScan(operand, folded)
@@ -193,5 +202,5 @@ def choose_scan(operand: Float32Array, folded: bool, device: str) -> Scan:
         return TorchScan(operand, folded, device.removeprefix("torch:"))
     if device == "auto" and gpu_present():
         return TorchScan(operand, folded)
-    small = operand.size < WORTH_CODING
-    return BlasScan(operand, folded) if small else _WarmingScan(operand, folded)
+    in_floats = operand.size < WORTH_CODING or not coded
+    return BlasScan(operand, folded) if in_floats else _WarmingScan(operand, folded)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, cast
@@ -18,53 +17,12 @@ from sottovoce.errors import SpaceError, UsageError
 from sottovoce.files import whole_file
 from sottovoce.spaces import store
 from sottovoce.spaces.nearest import Nearest
+from sottovoce.spaces.output_vocabulary import OutputVocabulary
 from sottovoce.spaces.space_encoder import SpaceEncoder
 from sottovoce.types import UNKNOWN, Float32Array, Float64Array, IntArray
 
-ZIPF_OFFSET = 2.7
-"""Word number r is expected as often as 1 / (r + 2.7): Zipf's law as Mandelbrot has it."""
 NORMS_SAMPLED = 10_000
 """Vectors measured when a space is opened whose description does not say how long they are."""
-
-
-@dataclass(frozen=True)
-class OutputVocabulary:
-    """The words a mechanism may release: a public choice, made without the private text.
-
-    ``popularity`` says how often each is expected, by whatever is public; without it, words count
-    as the more frequent the earlier a space lists them (Zipf's law).
-    """
-
-    name: str
-    ids: IntArray
-    popularity: Float64Array | None = None
-
-    def __post_init__(self) -> None:
-        ids, popularity = np.array(self.ids, dtype=np.int64), self.popularity
-        if (ids[1:] <= ids[:-1]).any():
-            ids, first = np.unique(ids, return_index=True)
-            popularity = None if popularity is None else popularity[first]
-        if popularity is not None and not (
-            popularity.shape == ids.shape and np.isfinite(popularity).all() and popularity.min() > 0
-        ):
-            raise UsageError("popularity is a positive number for each word of the vocabulary")
-        if not len(ids):
-            raise UsageError(
-                f"the output vocabulary '{self.name}' shares no word with the space: nothing could "
-                "ever be released. Choose another with --output-vocabulary, or 'all'."
-            )
-        ids.setflags(write=False)
-        object.__setattr__(self, "ids", ids)
-        object.__setattr__(self, "popularity", popularity)
-
-    @property
-    def log_popularity(self) -> Float64Array:
-        """The log of how often each word is expected, up to a constant."""
-        expected = 1 / (self.ids + ZIPF_OFFSET) if self.popularity is None else self.popularity
-        return np.asarray(np.log(expected))
-
-    def __len__(self) -> int:
-        return len(self.ids)
 
 
 class WordSpace:
@@ -179,7 +137,7 @@ class WordSpace:
         encoder: SpaceEncoder | None = None,
     ) -> WordSpace:
         """A space held in memory, for experiments and tests."""
-        folded = _folded(words, vectors)
+        folded = folded_rows(words, vectors)
         if not folded.size:
             raise UsageError("a word space needs at least one word")
         encoded = [word.encode("utf-8") for word in words]
@@ -300,13 +258,6 @@ class WordSpace:
             raise UsageError(f"the output vocabulary '{output.name}' has ids outside the space")
         return WordSpace(**self._parts(), output=output)
 
-    def with_words(self, words: Sequence[str], vectors: ArrayLike) -> WordSpace:
-        """The same space with more words at the end, none of which may be released.
-
-        It is held in memory, for attacks and audits that must know of words which the list lacks.
-        """
-        return ExtendedSpace(self, words, vectors)
-
     @cached_property
     def nearest_output(self) -> Nearest:
         """Exact Euclidean search over the output vocabulary (answers positions in it)."""
@@ -322,7 +273,7 @@ class WordSpace:
         """
         folded = self._folded[self.output.ids]
         rows = np.column_stack([folded, self.output.log_popularity.astype(np.float32)])
-        return Nearest(rows, "inner")
+        return Nearest(rows, "inner", coded=False)  # The last two columns are large.
 
     # Geometry that mechanisms need
 
@@ -378,84 +329,7 @@ class WordSpace:
         }
 
 
-class ExtendedSpace(WordSpace):
-    """A space with more words at the end: they have vectors, but are never released.
-
-    Whatever decides how a mechanism draws comes from ``base``: the words that may be released, the
-    search among them, the covariance, and what was derived from the space. So a word drawn here is
-    drawn as it is there.
-    """
-
-    def __init__(self, base: WordSpace, words: Sequence[str], vectors: ArrayLike) -> None:
-        if any(word in base for word in words):
-            raise UsageError("the space has some of these words already")
-        more = _folded(words, vectors)
-        if more.shape[1] != base.dimension + 1:
-            raise UsageError(
-                f"the space has {base.dimension} dimensions, the vectors {more.shape[1] - 1}"
-            )
-        encoded = [word.encode("utf-8") for word in words]
-        ends = base._offsets[-1] + np.cumsum([*map(len, encoded)], dtype=np.int64)
-        super().__init__(
-            name=base.name,
-            folded=np.concatenate([base._folded, more]),
-            words=b"".join([bytes(base._words), *encoded]),
-            offsets=np.concatenate([base._offsets, ends]),
-            table=base._table,
-            source=base.source,
-            output=base.output,
-            encoder=base.encoder,
-            axes=base.axes,
-        )
-        self.base, self._more = base, dict(zip(words, range(base.size, self.size), strict=True))
-
-    def id(self, word: str) -> int:
-        """The id of a word of the list or of those added, or ``UNKNOWN``."""
-        position = self.base.id(word)
-        return self._more.get(word, UNKNOWN) if position == UNKNOWN else position
-
-    @property
-    def listed(self) -> WordSpace:
-        """The space without the words at the end."""
-        return self.base
-
-    def with_output(self, output: OutputVocabulary) -> WordSpace:
-        """The same words, of which only those of ``output`` are released: words of the list."""
-        return ExtendedSpace(self.base.with_output(output), *self._added())
-
-    def with_words(self, words: Sequence[str], vectors: ArrayLike) -> WordSpace:
-        """The same space with still more words."""
-        added_words, added_vectors = self._added()
-        both = np.concatenate([added_vectors, np.asarray(vectors, dtype=np.float32)])
-        return ExtendedSpace(self.base, [*added_words, *words], both)
-
-    @cached_property
-    def nearest_output(self) -> Nearest:
-        """The search among the words of the list."""
-        return self.base.nearest_output
-
-    @cached_property
-    def likely_output(self) -> Nearest:
-        """The search among the words of the list."""
-        return self.base.likely_output
-
-    @cached_property
-    def covariance(self) -> Float64Array:
-        """That of the words of the list."""
-        return self.base.covariance
-
-    def derived(self, name: str, size: int, make: Callable[[], IntArray]) -> IntArray:
-        """What follows from the words of the list."""
-        return self.base.derived(name, size, make)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ExtendedSpace, (self.base, *self._added())
-
-    def _added(self) -> tuple[list[str], Float32Array]:
-        return list(self._more), self.vectors[self.base.size :]
-
-
-def _folded(words: Sequence[str], vectors: ArrayLike) -> Float32Array:
+def folded_rows(words: Sequence[str], vectors: ArrayLike) -> Float32Array:
     """The vectors of words with their half norms, unless something is wrong with either."""
     array = np.asarray(vectors, dtype=np.float32)
     if array.ndim != 2 or len(array) != len(words) or not array.shape[1]:

@@ -12,7 +12,8 @@ import numpy as np
 
 from sottovoce.errors import SottovoceError, UsageError, need
 from sottovoce.files import read_words
-from sottovoce.spaces.space import OutputVocabulary, WordSpace
+from sottovoce.spaces.output_vocabulary import OutputVocabulary
+from sottovoce.spaces.space import WordSpace
 from sottovoce.types import IntArray
 
 CHOICES = ("all", "clean", "dictionary", "language:CODE", "file:PATH", "corpus:PATH", "demo")

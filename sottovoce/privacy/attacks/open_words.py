@@ -14,6 +14,7 @@ import numpy as np
 from sottovoce.encoders.word_spaces import word_vectors
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.privacy.attacks.query_log import QueryLog
+from sottovoce.spaces.extended_space import with_words
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import TextPipeline
 from sottovoce.types import Progress
@@ -42,7 +43,7 @@ def knowing_words(
         vectors, readable = word_vectors(space, words)
         if readable.any():
             new = [words[row] for row in np.flatnonzero(readable)]
-            space = space.with_words(new, vectors[readable])
+            space = with_words(space, new, vectors[readable])
     return mechanism if space is mechanism.space else replace(mechanism, space=space)
 
 
@@ -54,7 +55,7 @@ def _with_log(
         return space
     vectors, readable = word_vectors(space, words, public=True, progress=progress)
     words = [words[row] for row in np.flatnonzero(readable)]
-    return space.with_words(words, vectors[readable])
+    return with_words(space, words, vectors[readable])
 
 
 def _encoded(texts: Iterable[str], space: WordSpace, pipeline: TextPipeline) -> Iterator[str]:

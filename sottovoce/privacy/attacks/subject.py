@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sottovoce.encoders import Encoder
+from sottovoce.encoders.base import Encoder, kept_vectors
 from sottovoce.engines.base import Hit
 from sottovoce.errors import UsageError
 from sottovoce.privacy.attacks.words import Share
 from sottovoce.randomness import Randomness, as_generator
 from sottovoce.search.pooling import pool
 from sottovoce.text.words import FUNCTION_WORDS
-from sottovoce.types import Float64Array
+from sottovoce.types import BoolArray, Float32Array, Float64Array, IntArray
 
 ALIKE = 0.95
 """Pairs more alike than this share of random pairs have the same subject."""
@@ -72,9 +72,12 @@ def alike_from(encoder: Encoder, background: Sequence[str], rng: Randomness = 0)
     first = generator.integers(len(background), size=RANDOM_PAIRS)
     # Another text than the first: a step of at least one and less than all.
     second = (first + generator.integers(1, len(background), size=RANDOM_PAIRS)) % len(background)
-    random_pairs = cosines(
-        [background[at] for at in first], [background[at] for at in second], encoder
-    )
+    drawn, places = np.unique(np.stack([first, second]), return_inverse=True)
+    kept = kept_vectors(encoder, background)
+    texts = [background[at] for at in drawn.tolist()]
+    vectors = encoder.encode(texts) if kept is None else kept[drawn]
+    blank = np.array([not text.strip() for text in texts])
+    random_pairs = _products(vectors, blank, *places.reshape(2, -1))
     return float(np.quantile(random_pairs, ALIKE))
 
 
@@ -85,12 +88,19 @@ def as_query(words: Sequence[str]) -> str:
 
 def cosines(first: Sequence[str], second: Sequence[str], encoder: Encoder) -> Float64Array:
     """Cosines of pairs of texts; -1 where one of them is blank."""
-    vectors = encoder.encode([*first, *second]).astype(np.float64)
-    products = (vectors[: len(first)] * vectors[len(first) :]).sum(axis=1)
-    blank = [
-        not (left.strip() and right.strip()) for left, right in zip(first, second, strict=True)
-    ]
-    return np.where(blank, -1.0, products)
+    texts = [*first, *second]
+    blank = np.array([not text.strip() for text in texts], dtype=bool)
+    places = np.arange(len(texts)).reshape(2, -1)
+    return _products(encoder.encode(texts), blank, *places)
+
+
+def _products(
+    vectors: Float32Array, blank: BoolArray, first: IntArray, second: IntArray
+) -> Float64Array:
+    """Inner products of pairs of rows; -1 where one of them stands for a blank text."""
+    exact = vectors.astype(np.float64)
+    products = (exact[first] * exact[second]).sum(axis=1)
+    return np.where(blank[first] | blank[second], -1.0, products)
 
 
 def fused_top(answers: Sequence[Sequence[str]], depth: int = DEPTH) -> list[str]:

@@ -10,6 +10,7 @@ from numpy.random import Generator
 from sottovoce.encoders.word_spaces import word_vectors
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.privacy.word_samples import sample_words
+from sottovoce.spaces.extended_space import with_words
 from sottovoce.types import IntArray
 
 
@@ -30,5 +31,5 @@ def with_outside_words(
     words = [words[row] for row in np.flatnonzero(readable)]
     if not words:
         return mechanism, np.empty(0, dtype=np.int64)
-    extended = space.with_words(words, vectors[readable])
+    extended = with_words(space, words, vectors[readable])
     return replace(mechanism, space=extended), np.arange(space.size, extended.size)
