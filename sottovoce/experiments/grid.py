@@ -27,6 +27,10 @@ from sottovoce.experiments.schema.experiment import (
 )
 from sottovoce.experiments.schema.values import judged_queries
 
+NEIGHBOUR_RANKS = (1, 5, 10, 20, 50, 100, 200, 500, 1000)
+"""Neighbours whose distances are measured: those of Feyisetan et al. (WSDM 2020), figure 1."""
+
+
 # Jobs
 
 
@@ -105,6 +109,7 @@ class Neighbours:
     texts: Texts
     words: int
     plotted: tuple[str, ...]
+    ranks: tuple[int, ...] = NEIGHBOUR_RANKS
 
 
 @dataclass(frozen=True)

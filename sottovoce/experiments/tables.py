@@ -45,7 +45,7 @@ WORDS = {
     "value": "float64",
 }
 """``words``. Measures: ``N_w``, ``S_w``, ``distinct``, ``moved``; with an empty mechanism
-``distance to neighbour 1``, 10, 100, 1000; and of a plotted word ``distance`` and ``angle`` of its
+``distance to neighbour 1``, 5, 10, … 1000; and of a plotted word ``distance`` and ``angle`` of its
 relatives: ``mechanism`` is ``synonym of WORD``, ``hyponym of WORD``, ``neighbour of WORD``."""
 
 TASKS = {

@@ -75,7 +75,7 @@ def neighbours(job: Neighbours, cache: ResourceCache) -> CellResult:
     words = space.words(ids)
     rows: list[Row] = [
         (space.name, "", None, 0, word, neighbour_label(rank), float(distance))
-        for rank, distances in neighbour_distances(space, ids).items()
+        for rank, distances in neighbour_distances(space, ids, job.ranks).items()
         for word, distance in zip(words, distances, strict=True)
     ]
     wordnet = installed_wordnet()

@@ -43,7 +43,6 @@ from sottovoce.experiments.schema.experiment import (
 from sottovoce.experiments.schema.problems import Document, Place
 from sottovoce.experiments.schema.values import meant
 from sottovoce.experiments.tables import COLUMNS, NO_PRIVACY, PRIVATE, SAME_DEPTH
-from sottovoce.privacy.plausible_deniability import RANKS
 
 Expectations: TypeAlias = tuple[tuple[Expected, ...], tuple[ExpectedOrder, ...]]
 Rows: TypeAlias = dict[str, set[Value]]
@@ -217,7 +216,7 @@ def _planned(experiment: Experiment) -> Iterator[tuple[str, Rows]]:
             case Deny():
                 yield "words", _of_mechanism(job) | {"measure": {*DENIABILITY}}
             case Neighbours():
-                ranks = {neighbour_label(rank) for rank in RANKS}
+                ranks = {neighbour_label(rank) for rank in job.ranks}
                 yield "words", {"mechanism": {""}, "measure": {*ranks}}
                 for word in job.plotted:
                     relatives = {relatives_label(kind, word) for kind in RELATIVES}
