@@ -18,7 +18,18 @@ from sottovoce import __version__
 from sottovoce.encoders import load_encoder
 from sottovoce.engines.base import Documents
 from sottovoce.errors import UsageError
-from sottovoce.experiments.grid import Baseline, Deny, Draw, Job, Leak, Learn, Neighbours, Search
+from sottovoce.experiments.grid import (
+    Audit,
+    Baseline,
+    Deny,
+    Draw,
+    Job,
+    Leak,
+    Learn,
+    Neighbours,
+    Samples,
+    Search,
+)
 from sottovoce.experiments.naming import without_path, without_paths
 from sottovoce.experiments.resource_cache import ResourceCache
 from sottovoce.experiments.schema.experiment import FROM_COLLECTION, Texts
@@ -71,13 +82,15 @@ class Fingerprints:
                 return self._searched(job.collection, job.engine, job.reranker)
             case Leak():
                 return self._attacked(job)
-            case Deny():
+            case Deny() | Samples():
                 return self._resources(job.spec, job.texts)
             case Neighbours():
                 wordnet = {"wordnet": self._wordnet()} if job.plotted else {}
                 return {"space": self._resource("space", job.texts.only("space")), **wordnet}
             case Learn():
                 return self._learnt(job)
+            case Audit():
+                return self._audited(job)
 
     def _searched(self, collection: str, engine: str, reranker: str) -> dict[str, Facts]:
         kind, _, encoder = engine.partition(":")
@@ -105,6 +118,14 @@ class Fingerprints:
         if "embeddings" in models:
             facts["encoders"] = _encoder_facts([job.downstream.encoder])
         return facts
+
+    def _audited(self, job: Audit) -> dict[str, Facts]:
+        asked = job.membership
+        made_up = asked.made_up_users is not None
+        facts = {"log": self._log(asked.log) if made_up else self._file(asked.log)}
+        if asked.collection is not None and job.spec is not None:
+            facts["collection"] = self._collection(asked.collection)
+        return facts | self._resources(job.spec, job.texts)
 
     def _resources(self, spec: str | None, texts: Texts) -> dict[str, Facts]:
         """What a mechanism, if any, works on; what the collection gives is named by that."""
