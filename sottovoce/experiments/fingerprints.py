@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable
 from dataclasses import asdict
 from functools import lru_cache, partial
@@ -112,7 +113,9 @@ class Fingerprints:
 
     def _learnt(self, job: Learn) -> dict[str, Facts]:
         models = job.downstream.models
-        facts = {"task": self._file(job.task), **self._resources(job.spec, job.texts)}
+        is_collection = os.path.isdir(job.task)
+        task = self._collection(job.task) if is_collection else self._file(job.task)
+        facts = {"task": task, **self._resources(job.spec, job.texts)}
         if "bilstm" in models:
             facts["space"] = self._resource("space", job.texts.only("space"))
         if "embeddings" in models:

@@ -21,7 +21,7 @@ from sottovoce.mechanisms.aea import combinations
 from sottovoce.mechanisms.base import Rewriting, TextMechanism, parameter, require, resource
 from sottovoce.mechanisms.build import register
 from sottovoce.spaces.space import WordSpace
-from sottovoce.text import TextPipeline
+from sottovoce.text import FUNCTION_WORDS, TextPipeline
 from sottovoce.text.words import stems
 from sottovoce.types import Float32Array, IntArray
 
@@ -40,7 +40,7 @@ class Incognito(TextMechanism):
     """Replaces risky words by the nearest words that are not.
 
     1. A word is risky if it is not among the ``common`` most frequent words of the space (unique),
-       or if it holds a digit, or if WordNet has it first of all as a name (linkable).
+       or if it holds a digit, or if WordNet knows it as a name alone (linkable).
     2. Its substitutes are the ``noise`` nearest words that are not risky and have another stem. One
        substitute is without noise; of several, one is drawn, all being equally likely.
     3. All other words stay. A text without a risky word would come out as it is: it has no variant.
@@ -102,25 +102,29 @@ class Incognito(TextMechanism):
 
     def substitutes(self, word: str) -> list[str]:
         """The nearest words that are not risky, the nearest first."""
-        ids, vectors = self._harmless
-        vector = self.space.vectors[self.space.id(word)]
-        order = ids[np.argsort(((vectors - vector) ** 2).sum(axis=1), kind="stable")]
+        ids, vectors, squares = self._harmless
+        # Distances, but for what all have in common.
+        distances = squares - 2 * (vectors @ self.space.vectors[self.space.id(word)])
+        order = ids[np.argsort(distances, kind="stable")]
         nearest = self.space.words(order[: 2 * self.noise + 10])
         (stem,) = stems([word])
         others = [other for other, of in zip(nearest, stems(nearest), strict=True) if of != stem]
         return others[: self.noise]
 
     @cached_property
-    def _harmless(self) -> tuple[IntArray, Float32Array]:
-        """The words that may be released for a risky one, and their vectors."""
+    def _harmless(self) -> tuple[IntArray, Float32Array, Float32Array]:
+        """The words that may be released for a risky one, their vectors, and squared lengths."""
         output = self.space.output.ids
         words = self.space.words(output[output < self.common])
         ids = self.space.ids([word for word in words if not self.is_risky(word)])
         require(len(ids) > 0, "no word of the space is common and no name: raise common")
-        return ids, np.asarray(self.space.vectors[ids])
+        vectors = np.asarray(self.space.vectors[ids])
+        return ids, vectors, (vectors**2).sum(axis=1)
 
     def _is_name(self, word: str) -> bool:
-        """Whether the first sense that WordNet has of a word is written with a capital letter."""
-        senses = self.wordnet.senses(word, "n")
-        spellings = [lemma for sense in senses[:1] for lemma in sense.lemmas]
-        return any(lemma[:1].isupper() for lemma in spellings if lemma.casefold() == word)
+        """Whether WordNet writes a word with a capital letter in all its senses."""
+        if word in FUNCTION_WORDS:
+            return False
+        lemmas = [lemma for sense in self.wordnet.senses(word) for lemma in sense.lemmas]
+        spellings = [lemma for lemma in lemmas if lemma.casefold() == word]
+        return bool(spellings) and all(lemma[0].isupper() for lemma in spellings)

@@ -120,15 +120,31 @@ def read_task(file: Path | str) -> Task:
     return LabelledTexts(texts, tuple(map(_label, rows)))
 
 
-def judged_questions(collection: Collection, grade: int = 2) -> Questions:
-    """The queries of a collection; candidates are its judged documents, right from ``grade`` on."""
+def judged_questions(
+    collection: Collection, grade: int = 2, candidates: int | None = None
+) -> Questions:
+    """The queries of a collection; candidates are its judged documents, right from ``grade`` on.
+
+    With ``candidates`` each question has so many at most, always the same ones: half of them right,
+    or as many as there are.
+    """
     text = {document.doc_id: document.text for document in collection.documents}
     grouped = {
         query: {text[doc_id]: given >= grade for doc_id, given in grades.items() if doc_id in text}
         for query_id, grades in collection.judgments.items()
         if (query := collection.queries.get(query_id)) is not None
     }
+    if candidates is not None:
+        grouped = {query: _fewer(judged, candidates) for query, judged in grouped.items()}
     return _measurable(grouped)
+
+
+def _fewer(judged: dict[str, bool], size: int) -> dict[str, bool]:
+    """At most ``size`` of the candidates, at most half of them right."""
+    sides = [[text for text, right in judged.items() if right is side] for side in (True, False)]
+    right = [sides[0][row] for row in chosen_rows(len(sides[0]), max(1, size // 2))]
+    wrong = [sides[1][row] for row in chosen_rows(len(sides[1]), max(1, size - len(right)))]
+    return dict.fromkeys(right, True) | dict.fromkeys(wrong, False)
 
 
 def _questions(rows: Sequence[Row]) -> Questions:

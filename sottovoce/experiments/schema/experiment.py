@@ -136,7 +136,10 @@ class Deniability:
 
 @dataclass(frozen=True)
 class Downstream:
-    """Tasks (files with text,label or question,answer,label), and models to learn them."""
+    """Tasks (files with text,label or question,answer,label), and models to learn them.
+
+    A task may be the folder of a judged collection: documents of grade 2 or more are right answers.
+    """
 
     tasks: AtLeastOne[Annotated[Text, resolved_by(Folder.task)]]
     models: AtLeastOne[Annotated[str, one_of(MODELS)]] = ("tfidf",)
