@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import tomllib
 from pathlib import Path
 
@@ -27,6 +28,8 @@ def read(file: Path, shared_data: Path) -> Experiment:
         load_encoder("strong")
     except SottovoceError:
         pytest.skip("the strong encoder is not here: sottovoce spaces add strong")
+    if '"bilstm"' in file.read_text() and importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not here: pip install 'sottovoce[gpu]'")
     return read_experiment(file, shared_data)
 
 
