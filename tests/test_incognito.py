@@ -47,7 +47,7 @@ def test_risky_words_become_the_nearest_that_are_not_and_others_stay(incognito):
 
 
 def test_noise_draws_one_of_the_nearest_each_equally_likely(space, wordnet):
-    noisy = mechanism("incognito:common=6,noise=3", space=space, wordnet=wordnet)
+    noisy = mechanism("incognito:common=6,choices=3", space=space, wordnet=wordnet)
     drawn = Counter(rewrite(noisy, "melanoma", 1, seed).variants[0] for seed in range(900))
     assert set(drawn) == {"illness", "doctor", "city"}
     assert chisquare(list(drawn.values())).pvalue > 1e-4
@@ -67,13 +67,13 @@ def test_it_promises_nothing_and_says_that_words_stay(incognito):
 
 
 def test_parameters_are_checked(space, wordnet):
-    for wrong in ("common=1", "noise=0", "noise=2000"):
+    for wrong in ("common=1", "choices=0", "choices=2000"):
         with pytest.raises(UsageError, match="must"):
             mechanism(f"incognito:{wrong}", space=space, wordnet=wordnet)
 
 
 def test_a_word_never_becomes_a_form_of_itself(default_space, wordnet):
-    incognito = mechanism("incognito:noise=20", space=default_space, wordnet=wordnet)
+    incognito = mechanism("incognito:choices=20", space=default_space, wordnet=wordnet)
     for word in ("telescopes", "melanoma", "marathons"):
         substitutes = incognito.substitutes(word)
         assert len(substitutes) == 20

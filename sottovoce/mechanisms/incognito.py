@@ -41,8 +41,8 @@ class Incognito(TextMechanism):
 
     1. A word is risky if it is not among the ``common`` most frequent words of the space (unique),
        or if it holds a digit, or if WordNet knows it as a name alone (linkable).
-    2. Its substitutes are the ``noise`` nearest words that are not risky and have another stem. One
-       substitute is without noise; of several, one is drawn, all being equally likely.
+    2. Its substitutes are the ``choices`` nearest words that are not risky and have another stem.
+       One substitute is without noise; of several, one is drawn, all being equally likely.
     3. All other words stay. A text without a risky word would come out as it is: it has no variant.
     """
 
@@ -55,11 +55,13 @@ class Incognito(TextMechanism):
     space: WordSpace = resource()
     wordnet: WordNet = resource()
     common: int = parameter(5000, "how many of the space's most frequent words are not unique")
-    noise: int = parameter(1, "among how many substitutes one is drawn; 1 is without noise")
+    choices: int = parameter(1, "among how many substitutes one is drawn; 1 is without noise")
 
     def __post_init__(self) -> None:
         require(self.common >= 2, f"common must be at least 2 words, got {self.common}")
-        require(1 <= self.noise <= 1000, f"noise must lie between 1 and 1000, got {self.noise}")
+        require(
+            1 <= self.choices <= 1000, f"choices must lie between 1 and 1000, got {self.choices}"
+        )
 
     @property
     def made_with(self) -> str | None:
@@ -82,13 +84,13 @@ class Incognito(TextMechanism):
         caveats = prepared.caveats()
         if not any(risky):
             return Rewriting((), prepared.unknown, caveats=(*caveats, NOTHING_RISKY))
-        choices = [
+        substitutes = [
             self.substitutes(word) if is_risky else [word]
             for word, is_risky in zip(words, risky, strict=True)
         ]
         picked = (
-            [choice[pick] for choice, pick in zip(choices, row, strict=True)]
-            for block in combinations([len(choice) for choice in choices], n, rng)
+            [choice[pick] for choice, pick in zip(substitutes, row, strict=True)]
+            for block in combinations([len(choice) for choice in substitutes], n, rng)
             for row in block.tolist()
         )
         variants = tuple(dict.fromkeys(prepared.render_many(picked)))
@@ -106,10 +108,10 @@ class Incognito(TextMechanism):
         # Distances, but for what all have in common.
         distances = squares - 2 * (vectors @ self.space.vectors[self.space.id(word)])
         order = ids[np.argsort(distances, kind="stable")]
-        nearest = self.space.words(order[: 2 * self.noise + 10])
+        nearest = self.space.words(order[: 2 * self.choices + 10])
         (stem,) = stems([word])
         others = [other for other, of in zip(nearest, stems(nearest), strict=True) if of != stem]
-        return others[: self.noise]
+        return others[: self.choices]
 
     @cached_property
     def _harmless(self) -> tuple[IntArray, Float32Array, Float32Array]:
