@@ -10,6 +10,7 @@ from sottovoce.errors import UsageError
 from sottovoce.experiments.cells.runner import CellRunner
 from sottovoce.experiments.check import check
 from sottovoce.experiments.grid import Audit, Samples, plan
+from sottovoce.experiments.report.figures import figures
 from sottovoce.experiments.report.further_tables import audit_tables, sample_tables
 from sottovoce.experiments.results import Results
 from sottovoce.experiments.run import run_experiment
@@ -194,3 +195,26 @@ def test_an_expected_figure_may_be_a_bound_on_the_worst_word(tmp_path, of, bound
                 by_word.setdefault(row["word"], []).append(row["value"])
         means = [sum(values) / len(values) for values in by_word.values()]
         assert checked.figures["ours"] == pytest.approx((min if of == "least" else max)(means))
+
+
+def test_figures_of_audits_and_of_several_spaces(tmp_path):
+    folder = write_folder(tmp_path, mechanisms=("cmp",), epsilons=(5.0, 10.0), plotted=())
+    before = {figure.name for figure in figures(Results(folder))}
+    assert "deniability-all-spaces" not in before
+    assert not any(name.startswith("audit") for name in before)
+    rows = [
+        ("log", mechanism, epsilon, 0, "knows the mechanism", "AUC", value, value - 0.1, value)
+        for mechanism, epsilon, value in (("", None, 0.9), ("cmp", 5.0, 0.6), ("cmp", 10.0, 0.8))
+    ]
+    write_table(folder, "audits", rows)
+    words = [tuple(row.values()) for row in Results(folder).words.to_pylist()]
+    other = [("other space", row[1] and "CMP there", *row[2:]) for row in words]
+    write_table(folder, "words", [*words, *other])
+    drawn = {figure.name: figure for figure in figures(Results(folder))}
+    (plot,) = drawn["audit-log"].figure.axes
+    curves = [list(line.get_ydata()) for line in plot.lines]
+    assert [0.6, 0.8] in curves
+    assert {0.9} in map(set, curves)
+    assert {0.5} in map(set, curves)
+    together = drawn["deniability-all-spaces"].figure.axes[0]
+    assert {"cmp", "CMP there"} <= {line.get_label() for line in together.lines}
