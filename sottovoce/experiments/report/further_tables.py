@@ -93,8 +93,8 @@ def sample_tables(results: Results) -> Iterator[Table]:
     """What was released for some words, where N_w has each level: table 1 of the CMP paper."""
     keys = ("space", "word", "mechanism", "level", "epsilon")
     by_space: dict[str, list[tuple[Cell, ...]]] = {}
-    for (space, word, *setting), (released,) in grouped(results.samples, keys, ("released",)):
-        mechanism, level, epsilon = setting
+    by_word = sorted(grouped(results.samples, keys, ("released",)), key=lambda item: item[0])
+    for (space, word, mechanism, level, epsilon), (released,) in by_word:
         row = (word, mechanism, f"{level:g}", shown_epsilon(epsilon), ", ".join(released))
         by_space.setdefault(space, []).append(row)
     for space, rows in by_space.items():
@@ -104,7 +104,7 @@ def sample_tables(results: Results) -> Iterator[Table]:
             caption="The first different words drawn for a word, other than itself, at the epsilon "
             "where words come back with probability N_w on average; 1 seed, no queries.",
             columns=("word", "mechanism", "mean N_w", "ε", "released"),
-            rows=tuple(sorted(rows, key=lambda row: str(row[0]))),
+            rows=tuple(rows),
         )
 
 

@@ -138,7 +138,8 @@ class Deniability:
 class Downstream:
     """Tasks (files with text,label or question,answer,label), and models to learn them.
 
-    A task may be the folder of a judged collection: documents of grade 2 or more are right answers.
+    A task may be the folder of a judged collection: documents of grade 2 or more are right answers,
+    any others wrong ones.
     """
 
     tasks: AtLeastOne[Annotated[Text, resolved_by(Folder.task)]]
