@@ -224,7 +224,7 @@ def test_mechanisms_are_described(run, tmp_path):
         assert notions == {
             **dict.fromkeys(["cmp", "mahalanobis", "vickrey-cmp", "vickrey-mahalanobis"], "metric"),
             **dict.fromkeys(["santext", "tem", "comet-cmp", "comet-mahalanobis"], "metric"),
-            **dict.fromkeys(["wbb", "aea", "fea"], "none"),
+            **dict.fromkeys(["wbb", "aea", "fea", "incognito", "versatile"], "none"),
             "custext": "group",
             **dict.fromkeys(["cover", "cover-subjects"], "local"),
         }

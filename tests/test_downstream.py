@@ -394,6 +394,22 @@ def test_a_collection_gives_questions_with_its_judged_documents():
     assert sum(found.relevant) == sum(grade >= 2 for grade in grades.values())
 
 
+def test_candidates_of_a_collection_are_half_right_and_any_others():
+    collection = load_collection("demo")
+    everything, few = (judged_questions(collection, 2, size) for size in (None, 6))
+    texts = {document.text for document in collection.documents}
+    assert len(few) == len(everything) == 65
+    for asked, among in zip(few.asked, everything.asked, strict=True):
+        right = {
+            text for text, is_right in zip(among.answers, among.relevant, strict=True) if is_right
+        }
+        assert len(asked.answers) == 6
+        assert sum(asked.relevant) == min(3, len(right))
+        assert [answer in right for answer in asked.answers] == list(asked.relevant)
+        assert {*asked.answers} <= texts
+    assert judged_questions(collection, 2, 6).asked == few.asked
+
+
 SECRET = "xqzzysecret"
 BAD_FILES = {
     "empty": ("", "empty"),

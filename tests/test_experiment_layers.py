@@ -13,7 +13,7 @@ ORDER = (
     *("schema.values", "schema.problems", "schema.experiment"),
     *("grid", "schema.expectations", "schema.systems", "schema.reading"),
     *("resource_cache", "fingerprints", "store"),
-    *("cells.draw", "cells.search", "cells.leak", "cells.words", "cells.learn"),
+    *("cells.draw", "cells.search", "cells.leak", "cells.words", "cells.learn", "cells.audit"),
     *("cells.runner", "executors", "results", "estimates", "summary", "run", "check"),
     *("report.table", "report.render", "report.significance"),
     *("report.risk_tables", "report.utility_tables", "report.further_tables"),

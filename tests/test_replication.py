@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import tomllib
 from pathlib import Path
 
@@ -27,6 +28,8 @@ def read(file: Path, shared_data: Path) -> Experiment:
         load_encoder("strong")
     except SottovoceError:
         pytest.skip("the strong encoder is not here: sottovoce spaces add strong")
+    if '"bilstm"' in file.read_text() and importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not here: pip install 'sottovoce[gpu]'")
     return read_experiment(file, shared_data)
 
 
@@ -39,7 +42,7 @@ def test_a_file_is_read_without_problems_and_says_where_we_differ(file, shared_d
     experiment = read(file, shared_data)
     assert experiment.name == file.stem
     assert len(experiment.notes) >= 5
-    assert sum(map(len, plan(experiment))) > 10
+    assert sum(map(len, plan(experiment))) >= 5
     assert experiment.expected or experiment.expected_orders
     for each in (*experiment.expected, *experiment.expected_orders):
         assert each.source, "every figure says where it is from"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sottovoce.experiments.report.table import Table
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="For programs.")]
-COLUMNS = ("draw", "search", "privacy", "words", "tasks", "done", "variants", "queries")
+COLUMNS = ("draw", "search", "privacy", "words", "tasks", "audits", "done", "variants", "queries")
 """Numbers of a plan, in the order in which they are shown."""
 HEADINGS = {"queries": "sent"}
 STYLES: dict[Verdict, str] = {

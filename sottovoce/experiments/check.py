@@ -11,14 +11,20 @@ from typing import Any, Literal, TypeAlias
 from sottovoce.experiments.estimates import quipu_scores
 from sottovoce.experiments.measures import MAIN_MEASURE
 from sottovoce.experiments.results import Results
-from sottovoce.experiments.schema.experiment import Expected, ExpectedOrder, Value
+from sottovoce.experiments.schema.experiment import (
+    Bound,
+    Expected,
+    ExpectedOrder,
+    Summary,
+    Value,
+)
 from sottovoce.experiments.tables import PRIVATE
 
 Verdict: TypeAlias = Literal["OK", "OKish", "FAIL", "NOT MEASURED"]
 VERDICTS: tuple[Verdict, ...] = ("OK", "OKish", "FAIL", "NOT MEASURED")
 WIDER = 3
 ROUNDING = 1e-9
-ITEMS = {"queries": "query_id", "words": "word", "tasks": "item"}
+ITEMS = {"queries": "query_id", "words": "word", "tasks": "item", "audits": "seed"}
 """What a table's values are about: each counts once, however many seeds there were."""
 
 
@@ -74,7 +80,9 @@ class _Means:
         self.results = results
         self.quipu = cache(partial(quipu_scores, results))
 
-    def get(self, table: str, measure: str, where: dict[str, Value]) -> float | None:
+    def get(
+        self, table: str, measure: str, where: dict[str, Value], of: Summary = "mean"
+    ) -> float | None:
         """Nothing where no row is selected."""
         if table == "quipu":
             return self._score(measure, where)
@@ -88,7 +96,8 @@ class _Means:
         if not len(rows):
             return None
         by_item = rows.group_by(ITEMS[table]).aggregate([("value", "mean")])
-        return float(pc.mean(by_item["value_mean"]).as_py())
+        gather = {"mean": pc.mean, "least": pc.min, "greatest": pc.max}[of]
+        return float(gather(by_item["value_mean"]).as_py())
 
     def _score(self, risk: str, where: dict[str, Value]) -> float | None:
         """The mean score of the curves selected."""
@@ -105,20 +114,30 @@ class _Means:
 
 
 def _figure(expected: Expected, means: _Means) -> Checked:
-    ours = means.get(expected.table, expected.measure, expected.where)
+    ours = means.get(expected.table, expected.measure, expected.where, expected.of)
     difference = None if ours is None else ours - expected.value
+    of = "" if expected.of == "mean" else f"the {expected.of} "
     return Checked(
         name=expected.name,
-        expected=f"{expected.value:.3f}",
+        expected=f"{of}{expected.bound} {expected.value:.3f}"
+        if expected.bound
+        else f"{of}{expected.value:.3f}",
         ours="-" if ours is None else f"{ours:.3f}",
         difference=difference,
         tolerance=expected.tolerance,
         verdict="NOT MEASURED"
         if difference is None
-        else within(abs(difference), expected.tolerance),
+        else within(_miss(difference, expected.bound), expected.tolerance),
         source=expected.source,
         figures={"expected": expected.value, "ours": ours},
     )
+
+
+def _miss(difference: float, bound: Bound | None) -> float:
+    """By how much a figure is missed; one that keeps its bound is not."""
+    if bound is None:
+        return abs(difference)
+    return max(0.0, -difference if bound == "at least" else difference)
 
 
 def _steps(expected: ExpectedOrder, means: _Means) -> Iterator[Checked]:

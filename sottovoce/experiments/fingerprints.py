@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable
 from dataclasses import asdict
 from functools import lru_cache, partial
@@ -18,7 +19,18 @@ from sottovoce import __version__
 from sottovoce.encoders import load_encoder
 from sottovoce.engines.base import Documents
 from sottovoce.errors import UsageError
-from sottovoce.experiments.grid import Baseline, Deny, Draw, Job, Leak, Learn, Neighbours, Search
+from sottovoce.experiments.grid import (
+    Audit,
+    Baseline,
+    Deny,
+    Draw,
+    Job,
+    Leak,
+    Learn,
+    Neighbours,
+    Samples,
+    Search,
+)
 from sottovoce.experiments.naming import without_path, without_paths
 from sottovoce.experiments.resource_cache import ResourceCache
 from sottovoce.experiments.schema.experiment import FROM_COLLECTION, Texts
@@ -71,13 +83,15 @@ class Fingerprints:
                 return self._searched(job.collection, job.engine, job.reranker)
             case Leak():
                 return self._attacked(job)
-            case Deny():
+            case Deny() | Samples():
                 return self._resources(job.spec, job.texts)
             case Neighbours():
                 wordnet = {"wordnet": self._wordnet()} if job.plotted else {}
                 return {"space": self._resource("space", job.texts.only("space")), **wordnet}
             case Learn():
                 return self._learnt(job)
+            case Audit():
+                return self._audited(job)
 
     def _searched(self, collection: str, engine: str, reranker: str) -> dict[str, Facts]:
         kind, _, encoder = engine.partition(":")
@@ -99,12 +113,22 @@ class Fingerprints:
 
     def _learnt(self, job: Learn) -> dict[str, Facts]:
         models = job.downstream.models
-        facts = {"task": self._file(job.task), **self._resources(job.spec, job.texts)}
+        is_collection = os.path.isdir(job.task)
+        task = self._collection(job.task) if is_collection else self._file(job.task)
+        facts = {"task": task, **self._resources(job.spec, job.texts)}
         if "bilstm" in models:
             facts["space"] = self._resource("space", job.texts.only("space"))
         if "embeddings" in models:
             facts["encoders"] = _encoder_facts([job.downstream.encoder])
         return facts
+
+    def _audited(self, job: Audit) -> dict[str, Facts]:
+        asked = job.membership
+        made_up = asked.made_up_users is not None
+        facts = {"log": self._log(asked.log) if made_up else self._file(asked.log)}
+        if asked.collection is not None and job.spec is not None:
+            facts["collection"] = self._collection(asked.collection)
+        return facts | self._resources(job.spec, job.texts)
 
     def _resources(self, spec: str | None, texts: Texts) -> dict[str, Facts]:
         """What a mechanism, if any, works on; what the collection gives is named by that."""

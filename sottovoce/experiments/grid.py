@@ -13,19 +13,25 @@ from itertools import product
 from typing import Any, TypeAlias
 
 from sottovoce.choices import Release
-from sottovoce.experiments.naming import collection_name, task_name, without_paths
+from sottovoce.experiments.naming import collection_name, log_name, task_name, without_paths
 from sottovoce.experiments.schema.experiment import (
     FROM_COLLECTION,
     Deniability,
     Downstream,
     Experiment,
+    Membership,
     Privacy,
+    SampledWords,
     Searching,
     System,
     Texts,
     Utility,
 )
 from sottovoce.experiments.schema.values import judged_queries
+
+NEIGHBOUR_RANKS = (1, 5, 10, 20, 50, 100, 200, 500, 1000)
+"""Neighbours whose distances are measured: those of Feyisetan et al. (WSDM 2020), figure 1."""
+
 
 # Jobs
 
@@ -105,6 +111,7 @@ class Neighbours:
     texts: Texts
     words: int
     plotted: tuple[str, ...]
+    ranks: tuple[int, ...] = NEIGHBOUR_RANKS
 
 
 @dataclass(frozen=True)
@@ -120,7 +127,30 @@ class Learn:
     downstream: Downstream
 
 
-Job: TypeAlias = Draw | Search | Baseline | Leak | Deny | Neighbours | Learn
+@dataclass(frozen=True)
+class Audit:
+    """Whose releases a text model learnt from; without a mechanism on clean texts."""
+
+    mechanism: str
+    spec: str | None
+    epsilon: float | None
+    seed: int
+    texts: Texts
+    membership: Membership
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Words released for some words, at the epsilons where the mean N_w is each level."""
+
+    mechanism: str
+    spec: str
+    seed: int
+    texts: Texts
+    samples: SampledWords
+
+
+Job: TypeAlias = Draw | Search | Baseline | Leak | Deny | Neighbours | Learn | Audit | Samples
 
 TOLD = ("collection", "task", "engine", "reranker", "mechanism", "epsilon", "release", "n", "seed")
 """Fields of jobs, in the order in which they are told."""
@@ -158,7 +188,8 @@ def plan(experiment: Experiment) -> list[list[Job]]:
     takes them in order loads each of these once.
     """
     draws = [Draw(source) for source in _sources(experiment)]
-    rest = [*_searches(experiment), *_leaks(experiment), *_words(experiment), *_lessons(experiment)]
+    rest = [*_searches(experiment), *_leaks(experiment), *_words(experiment)]
+    rest += [*_samples(experiment), *_lessons(experiment), *_audits(experiment)]
     return [list(dict.fromkeys(draws)), list(dict.fromkeys(rest))]
 
 
@@ -260,6 +291,28 @@ def _lessons(experiment: Experiment) -> Iterator[Job]:
                 )
 
 
+def _samples(experiment: Experiment) -> Iterator[Job]:
+    """Examples of releases, of mechanisms with an epsilon that replace words one by one."""
+    if experiment.samples is None:
+        return
+    seed = experiment.seeds[0]
+    for system in experiment.systems:
+        if system.kind.by_word:
+            yield Samples(system.label, system.spec, seed, system.texts, experiment.samples)
+
+
+def _audits(experiment: Experiment) -> Iterator[Job]:
+    """Membership, on clean texts and on those of each mechanism that has what it needs."""
+    membership, seed = experiment.membership, experiment.seeds[0]
+    if membership is None:
+        return
+    yield Audit("", None, None, seed, experiment.texts, membership)
+    for system in experiment.systems:
+        if membership.collection is not None or not _needs_collection(system):
+            for epsilon in system.epsilons:
+                yield Audit(system.label, system.spec, epsilon, seed, system.texts, membership)
+
+
 def _needs_collection(system: System) -> bool:
     return not set(FROM_COLLECTION).isdisjoint(system.kind.resources())
 
@@ -274,6 +327,8 @@ KINDS: dict[type, str] = {
     Deny: "words",
     Neighbours: "words",
     Learn: "tasks",
+    Samples: "words",
+    Audit: "audits",
 }
 """Kinds of cells, as ``--dry-run`` counts them."""
 COUNTED = (*dict.fromkeys(KINDS.values()), "variants", "queries", "done")
@@ -329,7 +384,9 @@ def _line_of(job: Job) -> tuple[str, str]:
             return collection_name(job.collection), ""
         case Learn():
             return task_name(job.task), job.mechanism
-        case Deny():
+        case Deny() | Samples():
             return "words", job.mechanism
+        case Audit():
+            return log_name(job.membership.log), job.mechanism
         case Neighbours():
             return "words", ""

@@ -88,6 +88,16 @@ DENIABILITY = (UNCHANGED, SUPPORT, DISTINCT, MOVED)
 """Of a word and a mechanism: how often it comes back as itself, how many words stand in for it, how
 many different ones came in so many draws, how far it moves."""
 
+# In the table of audits
+
+AUDITORS = {"obfuscated": "knows the mechanism", "clean": "learnt from clean text"}
+"""By what the auditor's shadow models learnt from."""
+AUC, PRECISION, RECALL, ACCURACY = "AUC", "precision", "recall", "accuracy"
+EITHER_WAY, FOUND = "max(AUC, 1 - AUC)", "found at 1 % false alarms"
+AUDITED = (EITHER_WAY, AUC, PRECISION, RECALL, ACCURACY, FOUND)
+"""Of a membership audit: four as Feyisetan et al. (WSDM 2020) have them, and what they mean."""
+
+
 RelativeKind: TypeAlias = Literal["synonym", "hyponym", "neighbour"]
 RELATIVES: tuple[RelativeKind, ...] = get_args(RelativeKind)
 DISTANCE, ANGLE = "distance", "angle"

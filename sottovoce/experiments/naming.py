@@ -38,6 +38,11 @@ def task_name(file: str) -> str:
     return Path(file).name.split(".")[0]
 
 
+def log_name(file: str) -> str:
+    """How tables name a log of queries: as they name tasks."""
+    return task_name(file)
+
+
 def encoder_name(encoder: str) -> str:
     """How tables name an encoder: ``auto`` as the one that it stands for."""
     from sottovoce.encoders.strong import StrongEncoder

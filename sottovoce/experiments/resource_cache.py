@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, cast
@@ -11,7 +12,7 @@ from sottovoce.encoders import Encoder
 from sottovoce.engines import choose_engine
 from sottovoce.engines.base import LocalEngine
 from sottovoce.errors import UsageError
-from sottovoce.evaluation.downstream.data import Task, read_task
+from sottovoce.evaluation.downstream.data import Task, judged_questions, read_task
 from sottovoce.evaluation.search_quality import judged
 from sottovoce.experiments.schema.experiment import FROM_COLLECTION, Texts
 from sottovoce.mechanisms import Mechanism, parse
@@ -24,6 +25,8 @@ from sottovoce.types import Float32Array, IntArray, Progress
 
 MECHANISMS_KEPT = 8
 TASKS_KEPT = 2
+CANDIDATES = 30
+"""Answers to choose from for a question of a collection, at most."""
 
 
 class ResourceCache:
@@ -95,7 +98,12 @@ def _open(kind: str, settings: tuple[tuple[str, Any], ...]) -> Any:
 
 
 def _task(file: str, limit: int | None) -> Task:
-    task = read_task(file)
+    """A task in a file; of a collection's folder, the ranking of its judged documents."""
+    task: Task
+    if os.path.isdir(file):
+        task = judged_questions(load_collection(file), candidates=CANDIDATES)
+    else:
+        task = read_task(file)
     return task if limit is None else task.sample(limit)
 
 

@@ -24,7 +24,7 @@ from sottovoce.experiments.measures import (
     read_relatives,
 )
 from sottovoce.experiments.store import MANIFEST
-from sottovoce.experiments.tables import FILES, PRIVATE, need_arrow
+from sottovoce.experiments.tables import ALWAYS, FILES, PRIVATE, make_table, need_arrow
 from sottovoce.types import Float64Array
 
 if TYPE_CHECKING:
@@ -116,12 +116,23 @@ class Results:
     def tasks(self) -> pa.Table:
         return self._read("tasks")
 
+    @cached_property
+    def audits(self) -> pa.Table:
+        return self._read("audits")
+
+    @cached_property
+    def samples(self) -> pa.Table:
+        return self._read("samples")
+
     def _read(self, kind: str) -> pa.Table:
         need_arrow()
         import pyarrow.parquet as pq
 
+        file = self.folder / f"{FILES[kind]}.parquet"
+        if kind not in ALWAYS and not file.exists():
+            return make_table(kind, [])
         try:
-            return pq.read_table(self.folder / f"{FILES[kind]}.parquet")
+            return pq.read_table(file)
         except (OSError, ValueError) as error:
             raise SottovoceError(
                 f"the table of {kind} cannot be read ({type(error).__name__}): run the experiment "
@@ -244,7 +255,7 @@ class Results:
     @property
     def mechanisms(self) -> list[str]:
         """All that the tables name, in order of appearance."""
-        tables = (self.queries, self.words, self.tasks)
+        tables = (self.queries, self.words, self.tasks, self.audits)
         names = [name for table in tables for name in table["mechanism"].unique().to_pylist()]
         return [name for name in dict.fromkeys(names) if name and read_relatives(name) is None]
 

@@ -25,7 +25,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.evaluation.trec import Run, write_run
 from sottovoce.experiments.grid import Baseline, Draw, Job, kind_of, parts_of
-from sottovoce.experiments.tables import FILES, SCHEMAS, need_arrow, write_csv, write_parquet
+from sottovoce.experiments.tables import (
+    ALWAYS,
+    FILES,
+    SCHEMAS,
+    need_arrow,
+    write_csv,
+    write_parquet,
+)
 from sottovoce.files import GROWING, beside, locked, move_file, settle_file, write_whole
 
 if TYPE_CHECKING:
@@ -144,9 +151,10 @@ class Store:
         Old tables are replaced when the new ones are whole. The manifest goes first: tables without
         one are no finished experiment.
         """
-        by_table: dict[str, list[Cell]] = {kind: [] for kind in FILES}
+        by_table: dict[str, list[Cell]] = {kind: [] for kind in ALWAYS}
         for cell in cells:
-            by_table.get(self.about(cell).kind, []).append(cell)
+            if (kind := self.about(cell).kind) in FILES:
+                by_table.setdefault(kind, []).append(cell)
         growing: dict[Path, Path] = {}
         with writing():
             try:

@@ -45,7 +45,7 @@ WORDS = {
     "value": "float64",
 }
 """``words``. Measures: ``N_w``, ``S_w``, ``distinct``, ``moved``; with an empty mechanism
-``distance to neighbour 1``, 10, 100, 1000; and of a plotted word ``distance`` and ``angle`` of its
+``distance to neighbour 1``, 5, 10, … 1000; and of a plotted word ``distance`` and ``angle`` of its
 relatives: ``mechanism`` is ``synonym of WORD``, ``hyponym of WORD``, ``neighbour of WORD``."""
 
 TASKS = {
@@ -62,17 +62,53 @@ TASKS = {
 """``tasks``. ``obfuscated`` is ``nothing``, ``only train``, ``only test``, ``both`` (or sides of
 a ranking); a value for each test item."""
 
+AUDITS = {
+    "log": "string",
+    "mechanism": "string",
+    "epsilon": "float64",
+    "seed": "int64",
+    "auditor": "string",
+    "measure": "string",
+    "value": "float64",
+    "low": "float64",
+    "high": "float64",
+}
+"""``audits``: what an auditor finds out about who was in a model's training data. ``auditor`` is
+``knows the mechanism`` or ``learnt from clean text``; of clean text itself the mechanism is empty.
+``low`` and ``high`` are the ends of the 95 % interval."""
+
+SAMPLES = {
+    "space": "string",
+    "mechanism": "string",
+    "level": "float64",
+    "epsilon": "float64",
+    "seed": "int64",
+    "word": "string",
+    "number": "int64",
+    "released": "string",
+}
+"""``samples``: words released for a word, at the epsilon where the mean N_w is ``level``."""
+
 VARIANTS = {"query_id": "string", "number": "int64", "variant": "string"}
 """``variants/KEY.parquet``: the variants of each query in their order. The query is not there."""
 
-SCHEMAS = {"queries": QUERIES, "words": WORDS, "tasks": TASKS, "variants": VARIANTS}
-FILES = {"queries": "results", "words": "words", "tasks": "tasks"}
-"""The name of each table's files, .parquet and .csv."""
+SCHEMAS = {
+    "queries": QUERIES,
+    "words": WORDS,
+    "tasks": TASKS,
+    "audits": AUDITS,
+    "samples": SAMPLES,
+    "variants": VARIANTS,
+}
+ALWAYS = {"queries": "results", "words": "words", "tasks": "tasks"}
+FILES = {**ALWAYS, "audits": "audits", "samples": "samples"}
+"""The name of each table's files, .parquet and .csv; those that not all experiments have are only
+written where they have rows."""
 
 _SHARED = ("collection", "engine", "reranker", "mechanism", "release", "n")
 CURVES = {**{name: QUERIES[name] for name in _SHARED}, "utility": "string"}
 """``quipu``: no file, a row a curve over epsilon."""
-COLUMNS = {"queries": QUERIES, "words": WORDS, "tasks": TASKS, "quipu": CURVES}
+COLUMNS = {"queries": QUERIES, "words": WORDS, "tasks": TASKS, "audits": AUDITS, "quipu": CURVES}
 """What the rows of a table can be selected by."""
 
 ROWS_AT_A_TIME = 1 << 17

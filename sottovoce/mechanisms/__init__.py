@@ -8,10 +8,12 @@ from sottovoce.mechanisms import (
     cover_subjects,
     custext,
     fea,
+    incognito,
     mahalanobis,
     resources,
     santext,
     tem,
+    versatile,
     vickrey,
     wbb,
 )
@@ -30,4 +32,4 @@ __all__ += [
     "santext",
     "tem",
 ]
-__all__ += ["vickrey", "wbb"]
+__all__ += ["incognito", "versatile", "vickrey", "wbb"]

@@ -1,4 +1,4 @@
-"""CMP, the calibrated multivariate perturbation of Feyisetan et al. (WSDM 2020), section 3."""
+"""CMP, the calibrated multivariate perturbation of Feyisetan et al. (WSDM 2020), 2.4 and 2.6."""
 
 from __future__ import annotations
 

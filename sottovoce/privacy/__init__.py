@@ -3,7 +3,8 @@
 :func:`attack` tries to read the originals off releases, :func:`attack_company` which string of a
 set was meant, :func:`attack_chorus` which of several obfuscated texts; :func:`audit` tries to
 refute what is said of a mechanism; :func:`deniability` measures how well single words are hidden,
-and :func:`calibrate` finds the epsilon that hides them well enough; :func:`similarity` compares
+and :func:`calibrate` finds the epsilon that hides them well enough, :func:`equivalent_epsilon` the
+one that does in another space what an epsilon does in this; :func:`similarity` compares
 texts with their releases; :func:`quipu` weighs risk against utility; :func:`membership` finds out
 whose text a model was trained on.
 """
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
     from sottovoce.privacy.auditing import Audit, Claim, Finding, Verdict, Witness, audit
     from sottovoce.privacy.calibration import Calibration, calibrate
     from sottovoce.privacy.costs import Cost, measure_cost
+    from sottovoce.privacy.equivalent_epsilons import (
+        EpsilonMatch,
+        epsilon_with_unchanged,
+        equivalent_epsilon,
+    )
     from sottovoce.privacy.membership_audit import (
         MembershipReport,
         UserLog,
@@ -50,6 +56,7 @@ __all__ = [
     "Cost",
     "Curve",
     "Deniability",
+    "EpsilonMatch",
     "Finding",
     "Headline",
     "Inference",
@@ -75,6 +82,8 @@ __all__ = [
     "audit",
     "calibrate",
     "deniability",
+    "epsilon_with_unchanged",
+    "equivalent_epsilon",
     "infer",
     "measure_cost",
     "membership",
@@ -104,6 +113,7 @@ __getattr__ = lazy_names(
         ".auditing": "Audit, Claim, Finding, Verdict, Witness, audit",
         ".calibration": "Calibration, calibrate",
         ".costs": "Cost, measure_cost",
+        ".equivalent_epsilons": "EpsilonMatch, epsilon_with_unchanged, equivalent_epsilon",
         ".membership_audit": "MembershipReport, UserLog, membership, read_user_log",
         ".plausible_deniability": "Deniability, deniability",
         ".quipu_score": "Curve, QuipuScore, quipu, read_curves",

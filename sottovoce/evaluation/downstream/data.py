@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -120,15 +121,39 @@ def read_task(file: Path | str) -> Task:
     return LabelledTexts(texts, tuple(map(_label, rows)))
 
 
-def judged_questions(collection: Collection, grade: int = 2) -> Questions:
-    """The queries of a collection; candidates are its judged documents, right from ``grade`` on."""
+def judged_questions(
+    collection: Collection, grade: int = 2, candidates: int | None = None
+) -> Questions:
+    """The queries of a collection; candidates are its judged documents, right from ``grade`` on.
+
+    With ``candidates`` each question has so many: half of them right, or as many as there are, and
+    the others any documents that nobody judged right, as data sets of questions have them. They are
+    always the same ones.
+    """
     text = {document.doc_id: document.text for document in collection.documents}
     grouped = {
         query: {text[doc_id]: given >= grade for doc_id, given in grades.items() if doc_id in text}
         for query_id, grades in collection.judgments.items()
         if (query := collection.queries.get(query_id)) is not None
     }
+    if candidates is not None:
+        rng, texts = Generator(PCG64(0)), list(text.values())
+        grouped = {
+            query: _half_right(judged, texts, candidates, rng) for query, judged in grouped.items()
+        }
     return _measurable(grouped)
+
+
+def _half_right(
+    judged: dict[str, bool], texts: Sequence[str], size: int, rng: Generator
+) -> dict[str, bool]:
+    """``size`` candidates: right ones, and any texts that are not right."""
+    right = [text for text, is_right in judged.items() if is_right]
+    chosen = [right[row] for row in chosen_rows(len(right), max(1, size // 2))]
+    never = {*right}
+    at_random = (texts[row] for row in rng.permutation(len(texts)))
+    wrong = islice((text for text in at_random if text not in never), size - len(chosen))
+    return dict.fromkeys(chosen, True) | dict.fromkeys(wrong, False)
 
 
 def _questions(rows: Sequence[Row]) -> Questions:

@@ -6,13 +6,25 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
+from sottovoce.experiments.cells.audit import audit
 from sottovoce.experiments.cells.draw import Variants, draw, from_table
 from sottovoce.experiments.cells.leak import leak
 from sottovoce.experiments.cells.learn import Lessons
 from sottovoce.experiments.cells.search import Searches
-from sottovoce.experiments.cells.words import deny, neighbours
+from sottovoce.experiments.cells.words import deny, neighbours, samples
 from sottovoce.experiments.fingerprints import Fingerprints
-from sottovoce.experiments.grid import Baseline, Deny, Draw, Job, Leak, Learn, Neighbours, Search
+from sottovoce.experiments.grid import (
+    Audit,
+    Baseline,
+    Deny,
+    Draw,
+    Job,
+    Leak,
+    Learn,
+    Neighbours,
+    Samples,
+    Search,
+)
 from sottovoce.experiments.resource_cache import ResourceCache
 from sottovoce.experiments.store import Cell, CellResult, Store
 from sottovoce.threads import single_threaded_blas
@@ -55,8 +67,12 @@ class CellRunner:
                 return deny(job, self._cache)
             case Neighbours():
                 return neighbours(job, self._cache)
+            case Samples():
+                return samples(job, self._cache)
             case Learn():
                 return self._lessons.learn(job)
+            case Audit():
+                return audit(job, self._cache)
 
     def _read_variants(self, drawn: Draw) -> Variants:
         table = self._store.table(Cell(drawn, self.key(drawn)))

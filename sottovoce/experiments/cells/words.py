@@ -1,4 +1,4 @@
-"""Words by themselves: how deniable they are, their neighbours, a plotted word's relatives."""
+"""Words by themselves: how deniable they are, releases, neighbours, a plotted word's relatives."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.random import PCG64, Generator
 
-from sottovoce.experiments.grid import Deny, Neighbours
+from sottovoce.experiments.grid import Deny, Neighbours, Samples
 from sottovoce.experiments.measures import (
     ANGLE,
     DISTANCE,
@@ -24,12 +24,15 @@ from sottovoce.experiments.resource_cache import ResourceCache
 from sottovoce.experiments.store import CellResult
 from sottovoce.experiments.tables import make_table
 from sottovoce.language.wordnet import Sense, WordNet
+from sottovoce.mechanisms.base import WordMechanism
+from sottovoce.privacy.equivalent_epsilons import epsilon_with_unchanged
 from sottovoce.privacy.plausible_deniability import (
     deniability,
     neighbour_distances,
     word_mechanism,
 )
 from sottovoce.privacy.text_similarity import installed_wordnet
+from sottovoce.privacy.word_samples import Sampler
 from sottovoce.privacy.word_samples import nearest_others as nearest_words
 from sottovoce.spaces.distances import Distances
 from sottovoce.spaces.space import WordSpace
@@ -43,6 +46,8 @@ MOST_RELATIVES = 30
 """Synonyms, and as many hyponyms, that are shown."""
 MOST_SENSES = 2000
 """Senses below a word that are looked at: some words have all others below them."""
+DRAWN_FOR_SAMPLES = 200
+"""Releases of a word among which different ones are looked for."""
 NO_WORDNET = "WordNet is not on this machine: plotted words have neighbours alone"
 
 
@@ -69,13 +74,45 @@ def deny(job: Deny, cache: ResourceCache) -> CellResult:
     return CellResult("words", make_table("words", rows), facts=facts)
 
 
+def samples(job: Samples, cache: ResourceCache) -> CellResult:
+    """Words released for some words: table 1 of the CMP paper."""
+    asked, texts = job.samples, job.texts
+    mechanism = word_mechanism(cache.mechanism(job.spec, None, texts))
+    space, average = mechanism.space, cache.sample(texts.only("space"), asked.over)
+    words = [word for word in asked.words if word in space]
+    rows: list[Row] = []
+    for level in asked.levels:
+        match = epsilon_with_unchanged(
+            mechanism, level, average, draws=asked.draws, rng=job.seed
+        ).measured.mechanism
+        setting = (space.name, job.mechanism, level, match.epsilon, job.seed)
+        for word, released in _released(match, words, asked.count, job.seed):
+            rows += [(*setting, word, number, other) for number, other in enumerate(released, 1)]
+    unknown = [word for word in asked.words if word not in space]
+    facts = {"sampled words that the space lacks": unknown} if unknown else {}
+    return CellResult("samples", make_table("samples", rows), facts=facts)
+
+
+def _released(
+    mechanism: WordMechanism, words: list[str], count: int, seed: int
+) -> Iterator[tuple[str, list[str]]]:
+    """Each word with the first different words that are drawn for it; never the word itself."""
+    ids = mechanism.space.ids(words)
+    drawn = Sampler(mechanism.name, ids, seed).all(
+        mechanism, np.arange(len(ids)), DRAWN_FOR_SAMPLES
+    )
+    for word, word_id, row in zip(words, ids.tolist(), drawn.tolist(), strict=True):
+        others = [other for other in dict.fromkeys(row) if other != word_id]
+        yield word, mechanism.space.words(others[:count])
+
+
 def neighbours(job: Neighbours, cache: ResourceCache) -> CellResult:
     """Distances of sampled words to their neighbours, and the surroundings of plotted words."""
     space, ids = cache.space(job.texts), cache.sample(job.texts, job.words)
     words = space.words(ids)
     rows: list[Row] = [
         (space.name, "", None, 0, word, neighbour_label(rank), float(distance))
-        for rank, distances in neighbour_distances(space, ids).items()
+        for rank, distances in neighbour_distances(space, ids, job.ranks).items()
         for word, distance in zip(words, distances, strict=True)
     ]
     wordnet = installed_wordnet()

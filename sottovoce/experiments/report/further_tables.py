@@ -1,4 +1,4 @@
-"""Tables beside queries: of words, of downstream tasks, and of what the numbers were made of."""
+"""Tables beside queries: of words, tasks and audits, and of what the numbers were made of."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from sottovoce.evaluation.downstream.scores import CHANCE, MAJORITY
 from sottovoce.experiments.estimates import TaskScore, task_scores
-from sottovoce.experiments.measures import DISTINCT, MOVED, SUPPORT, UNCHANGED
+from sottovoce.experiments.measures import AUDITED, DISTINCT, MOVED, SUPPORT, UNCHANGED
 from sottovoce.experiments.naming import counted, last_part, slug
 from sottovoce.experiments.report.table import Cell, Number, Table, shown_epsilon
-from sottovoce.experiments.results import Results
+from sottovoce.experiments.results import Results, grouped
 from sottovoce.types import Float64Array
 
 PERCENTILES = (5, 50, 95)
@@ -87,6 +87,54 @@ def _neighbours(space: str, by_rank: Mapping[int, Float64Array]) -> Table:
 
 def _percentiles(values: Float64Array) -> list[Cell]:
     return [Number(float(cut)) for cut in (values.mean(), *np.percentile(values, PERCENTILES))]
+
+
+def sample_tables(results: Results) -> Iterator[Table]:
+    """What was released for some words, where N_w has each level: table 1 of the CMP paper."""
+    keys = ("space", "word", "mechanism", "level", "epsilon")
+    by_space: dict[str, list[tuple[Cell, ...]]] = {}
+    by_word = sorted(grouped(results.samples, keys, ("released",)), key=lambda item: item[0])
+    for (space, word, mechanism, level, epsilon), (released,) in by_word:
+        row = (word, mechanism, f"{level:g}", shown_epsilon(epsilon), ", ".join(released))
+        by_space.setdefault(space, []).append(row)
+    for space, rows in by_space.items():
+        yield Table(
+            name=slug("samples", space),
+            title=f"What is released for a word, {last_part(space)}",
+            caption="The first different words drawn for a word, other than itself, at the epsilon "
+            "where words come back with probability N_w on average; 1 seed, no queries.",
+            columns=("word", "mechanism", "mean N_w", "ε", "released"),
+            rows=tuple(rows),
+        )
+
+
+# Membership
+
+
+def audit_tables(results: Results) -> Iterator[Table]:
+    """A table for each log: what each auditor finds, clean text first."""
+    keys = ("log", "mechanism", "epsilon", "auditor", "measure")
+    logs: dict[str, dict[tuple[str, ...], dict[str, Number]]] = {}
+    for (log, *labels, measure), values in grouped(results.audits, keys, ("value", "low", "high")):
+        mechanism, epsilon, auditor = labels
+        row = (mechanism or "clean text", shown_epsilon(epsilon), auditor)
+        value, low, high = (float(column.mean()) for column in values)
+        logs.setdefault(log, {}).setdefault(row, {})[measure] = Number(value, (low, high))
+    for log, rows in logs.items():
+        yield Table(
+            name=slug("audit", log),
+            title=f"Whose releases a model learnt from: {last_part(log)}",
+            caption="An auditor asks a text model about users' original queries and tells whose "
+            "releases it learnt from; half of the users are members, so a blind auditor has .5. "
+            "Precision, recall and accuracy are at the auditor's own threshold. 95 % intervals "
+            "over users.",
+            columns=("released", "ε", "auditor", *AUDITED),
+            rows=tuple((*labels, *map(cells.get, AUDITED)) for labels, cells in rows.items()),
+            notes=(
+                "An AUC below .5 is no privacy: whoever is always wrong can invert the answer, and "
+                "has max(AUC, 1 - AUC).",
+            ),
+        )
 
 
 # Downstream tasks

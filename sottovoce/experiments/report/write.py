@@ -6,11 +6,18 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from sottovoce.errors import SottovoceError, need
-from sottovoce.experiments.report.further_tables import manifest_tables, task_tables, word_tables
+from sottovoce.experiments.report.further_tables import (
+    audit_tables,
+    manifest_tables,
+    sample_tables,
+    task_tables,
+    word_tables,
+)
 from sottovoce.experiments.report.render import Drawing, inlined, page, to_csv, to_latex
 from sottovoce.experiments.report.risk_tables import best_trades, quipu_tables, risk_tables
 from sottovoce.experiments.report.significance import comparing
@@ -76,8 +83,9 @@ def sections(results: Results) -> Iterator[Section]:
         "QuIPU scores": tables_of(quipu_tables, places),
         "Significance": tables_of(significance_tables, places, compared),
         "How alike the texts are": tables_of(similarity_tables, collections),
-        "Deniability": word_tables(results),
+        "Deniability": chain(word_tables(results), sample_tables(results)),
         "Downstream tasks": task_tables(results),
+        "Membership": audit_tables(results),
         "Manifest": manifest_tables(results.manifest),
     }
     for number, (title, of_section) in enumerate(tables.items()):

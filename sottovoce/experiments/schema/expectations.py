@@ -15,9 +15,22 @@ from typing import Any, TypeAlias
 
 from sottovoce.errors import UsageError, closest
 from sottovoce.evaluation.downstream.tasks import MEASURES as RANKING
-from sottovoce.experiments.grid import Baseline, Deny, Leak, Learn, Neighbours, Search, Source, plan
+from sottovoce.experiments.grid import (
+    Audit,
+    Baseline,
+    Deny,
+    Leak,
+    Learn,
+    Neighbours,
+    Samples,
+    Search,
+    Source,
+    plan,
+)
 from sottovoce.experiments.measures import (
     ANGLE,
+    AUDITED,
+    AUDITORS,
     DENIABILITY,
     DISTANCE,
     INFERENCE,
@@ -29,7 +42,13 @@ from sottovoce.experiments.measures import (
     neighbour_label,
     relatives_label,
 )
-from sottovoce.experiments.naming import collection_name, encoder_name, task_name, without_path
+from sottovoce.experiments.naming import (
+    collection_name,
+    encoder_name,
+    log_name,
+    task_name,
+    without_path,
+)
 from sottovoce.experiments.schema.experiment import (
     ExpectationTables,
     Expected,
@@ -43,7 +62,6 @@ from sottovoce.experiments.schema.experiment import (
 from sottovoce.experiments.schema.problems import Document, Place
 from sottovoce.experiments.schema.values import meant
 from sottovoce.experiments.tables import COLUMNS, NO_PRIVACY, PRIVATE, SAME_DEPTH
-from sottovoce.privacy.plausible_deniability import RANKS
 
 Expectations: TypeAlias = tuple[tuple[Expected, ...], tuple[ExpectedOrder, ...]]
 Rows: TypeAlias = dict[str, set[Value]]
@@ -51,6 +69,8 @@ Rows: TypeAlias = dict[str, set[Value]]
 there may have any."""
 
 SIGNS = (">", "<", "~")
+FIGURE_KEYS = ("table", "measure", "of", "bound", "tolerance", "source")
+"""What all figures of a table of expectations share."""
 
 
 # Reading
@@ -88,7 +108,7 @@ def read_expectations(document: Document, tables: ExpectationTables) -> Expectat
 def _figures(document: Document, place: Place, table: FigureTable) -> Iterator[Expected]:
     keys = [key for key in ("value", "values", "epsilons") if document.says(*place, key)]
     where = dict(_where(document, place, table))
-    shared = {key: getattr(table, key) for key in ("table", "measure", "tolerance", "source")}
+    shared = {key: getattr(table, key) for key in FIGURE_KEYS}
     values, epsilons = table.values or (), table.epsilons or ()
     if any(document.left_out(*place, key) for key in keys):
         return
@@ -217,11 +237,16 @@ def _planned(experiment: Experiment) -> Iterator[tuple[str, Rows]]:
             case Deny():
                 yield "words", _of_mechanism(job) | {"measure": {*DENIABILITY}}
             case Neighbours():
-                ranks = {neighbour_label(rank) for rank in RANKS}
+                ranks = {neighbour_label(rank) for rank in job.ranks}
                 yield "words", {"mechanism": {""}, "measure": {*ranks}}
                 for word in job.plotted:
                     relatives = {relatives_label(kind, word) for kind in RELATIVES}
                     yield "words", {"mechanism": {*relatives}, "measure": {DISTANCE, ANGLE}}
+            case Audit():
+                rows = {"log": {log_name(job.membership.log)}, "measure": {*AUDITED}}
+                yield "audits", _of_mechanism(job) | rows | {"auditor": {*AUDITORS.values()}}
+            case Samples():
+                pass  # Words, in which nobody expects a figure.
             case Learn():
                 rows = {"task": {task_name(job.task)}, "measure": {"accuracy", *RANKING}}
                 yield "tasks", _of_mechanism(job) | rows
@@ -235,7 +260,7 @@ def _of_source(source: Source) -> Rows:
     }
 
 
-def _of_mechanism(job: Source | Deny | Learn) -> Rows:
+def _of_mechanism(job: Source | Deny | Learn | Audit) -> Rows:
     epsilons: set[Value] = set() if job.epsilon is None else {job.epsilon}
     return {"mechanism": {job.mechanism}, "epsilon": epsilons, "seed": {job.seed}}
 

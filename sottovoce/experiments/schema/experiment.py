@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass, field, make_dataclass
-from typing import Annotated, Any, ClassVar, TypeAlias, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 
-from annotated_types import Ge, Le, MinLen
+from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Strict
 
 from sottovoce.choices import (
@@ -79,6 +79,8 @@ def _protection(protect: str) -> str:
     return protect
 
 
+Summary: TypeAlias = Literal["mean", "least", "greatest"]
+Bound: TypeAlias = Literal["at least", "at most"]
 Encoder: TypeAlias = Annotated[Text, resolved_by(Folder.encoder)]
 Releases: TypeAlias = AtLeastOne[Annotated[Release, one_of(RELEASES)]]
 Files: TypeAlias = Annotated[
@@ -134,12 +136,47 @@ class Deniability:
 
 @dataclass(frozen=True)
 class Downstream:
-    """Tasks (files with text,label or question,answer,label), and models to learn them."""
+    """Tasks (files with text,label or question,answer,label), and models to learn them.
+
+    A task may be the folder of a judged collection: documents of grade 2 or more are right answers,
+    any others wrong ones.
+    """
 
     tasks: AtLeastOne[Annotated[Text, resolved_by(Folder.task)]]
     models: AtLeastOne[Annotated[str, one_of(MODELS)]] = ("tfidf",)
     limit: Count | None = None
     encoder: Encoder = "auto"
+
+
+@dataclass(frozen=True)
+class SampledWords:
+    """Words of which some releases are shown, at the epsilons where the mean N_w is each level."""
+
+    words: AtLeastOne[Text]
+    levels: AtLeastOne[Annotated[Number, Gt(0), Lt(1)]] = (0.05, 0.1, 0.2, 0.3)
+    count: Count = 4
+    """Different words that are shown of each."""
+    over: Count = 100
+    """Words over which N_w is averaged."""
+    draws: Count = 200
+
+
+@dataclass(frozen=True)
+class Membership:
+    """Whose releases a text model learnt from: the users of a log, and how they are split."""
+
+    log: Annotated[Text, resolved_by(Folder.log)]
+    """A file with user and query; or, with ``made_up_users``, with a query a line."""
+    made_up_users: Count | None = None
+    """Deal the queries of a log without users out to so many, at random."""
+    queries_each: Count = 150
+    members: Count = 100
+    shadows: Count = 4
+    repeats: Count = 3
+    min_queries: Count = 150
+    max_queries: Count = 500
+    collection: Annotated[Text, resolved_by(Folder.collection)] | None = None
+    """Documents for mechanisms that ask a local engine; without it these are left out."""
 
 
 @dataclass(frozen=True)
@@ -159,9 +196,11 @@ class Published:
 class Expected:
     """A figure of a paper, and how near ours should be.
 
-    ``where`` selects rows of a table by column, ``measure`` among them; their mean is compared:
-    OK within ``tolerance``, OKish within three times that, FAIL beyond. ``table`` is ``queries``,
-    ``words``, ``tasks`` or ``quipu``, whose ``measure`` is a risk, such as ``motivated[strong]``.
+    ``where`` selects rows of a table by column, ``measure`` among them; ``of`` says what of them is
+    compared: their mean, or the least or greatest of all items. OK within ``tolerance``, OKish
+    within three times that, FAIL beyond; where the figure is a bound, only its wrong side counts.
+    ``table`` is ``queries``, ``words``, ``tasks``, ``audits`` or ``quipu``, whose ``measure`` is a
+    risk, such as ``motivated[strong]``.
     """
 
     name: Text
@@ -169,6 +208,9 @@ class Expected:
     measure: Text
     where: dict[str, Any] = field(default_factory=dict)
     value: Number
+    of: Annotated[Summary, one_of(get_args(Summary))] = "mean"
+    bound: Annotated[Bound, one_of(get_args(Bound))] | None = None
+    """Whether the figure is a bound that ours must keep, not a value that it should be near."""
     tolerance: Annotated[Number, Ge(0)]
     source: Text = ""
 
@@ -266,6 +308,8 @@ class FileTables(ExpectationTables):
     privacy: Privacy = field(default_factory=Privacy)
     deniability: Deniability | None = None
     downstream: Downstream | None = None
+    membership: Membership | None = None
+    samples: SampledWords | None = None
     plotted_words: Different[Text] = ()
 
 
@@ -403,6 +447,8 @@ class Experiment:
     privacy: Privacy = field(default_factory=Privacy)
     deniability: Deniability | None = None
     downstream: Downstream | None = None
+    membership: Membership | None = None
+    samples: SampledWords | None = None
     plotted_words: tuple[str, ...] = ()
     """Words drawn with their synonyms and hyponyms, by distance and angle."""
     expected: tuple[Expected, ...] = ()

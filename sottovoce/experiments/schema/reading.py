@@ -75,6 +75,8 @@ def _put_together(document: Document, folder: Folder, tables: FileTables) -> Exp
         privacy=tables.privacy,
         deniability=tables.deniability,
         downstream=tables.downstream,
+        membership=tables.membership,
+        samples=tables.samples,
         plotted_words=tables.plotted_words,
         expected=expected,
         expected_orders=orders,
@@ -95,6 +97,8 @@ def _check_packages(document: Document, experiment: Experiment) -> None:
         needed.append(("downstream.models", "sklearn", "lab", "a task"))
         if "bilstm" in experiment.downstream.models:
             needed.append(("downstream.models", "torch", "gpu", "the model bilstm"))
+    if experiment.membership is not None:
+        needed.append(("membership", "sklearn", "lab", "a membership audit"))
     for place, package, extra, what in needed:
         if importlib.util.find_spec(package) is None:
             problem = f"{what} needs an extra: pip install 'sottovoce[{extra}]'"
@@ -137,8 +141,9 @@ def _check_measures(document: Document, experiment: Experiment) -> None:
 
 def _check_purpose(document: Document, experiment: Experiment) -> None:
     """Whether there is something to do, and all that it needs."""
-    of_words = experiment.deniability or experiment.downstream or experiment.plotted_words
-    if document.is_partial("grid", "mechanism", "published", "deniability", "downstream"):
+    of_words = experiment.deniability or experiment.samples or experiment.plotted_words
+    tables = ("grid", "mechanism", "published", "deniability", "samples", "downstream")
+    if document.is_partial(*tables, "membership"):
         return  # What seems to be missing may be there, and wrong.
     if experiment.collections:
         if not (experiment.engines or experiment.systems or experiment.published):
@@ -152,13 +157,13 @@ def _check_purpose(document: Document, experiment: Experiment) -> None:
         document.problem(
             "grid.collections", "published releases need the collection that they are about"
         )
-    elif not of_words:
+    elif not (of_words or experiment.downstream or experiment.membership):
         document.problem(
             "",
             "nothing is to be done: give [grid] collections and mechanisms (with engines to "
-            "search, without them for privacy alone), [deniability] or [downstream]",
+            "search, without them for privacy alone), [deniability], [samples], [downstream] or "
+            "[membership]",
         )
-    if experiment.deniability is not None and not experiment.systems:
-        document.problem(
-            "deniability", "it is about mechanisms: name some, or leave the section out"
-        )
+    for section in ("deniability", "samples"):
+        if getattr(experiment, section) is not None and not experiment.systems:
+            document.problem(section, "it is about mechanisms: name some, or leave the section out")

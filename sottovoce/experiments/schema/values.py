@@ -137,9 +137,11 @@ class Folder:
         return value
 
     def task(self, name: str) -> str:
-        """The path of a task, which is read: a task is small."""
+        """The path of a task, which is read: a task is small. A folder is a judged collection."""
         from sottovoce.evaluation import read_task
 
+        if os.path.isdir(self.absolute(name)):
+            return self.collection(name)
         path = self.file(name)
         read_task(path)
         return path

@@ -76,8 +76,13 @@ class Outcome:
     fpr: float
     """The share of others taken for members at that threshold: less than 1 % if they are few."""
     accuracy: float
+    accuracy_interval: Interval
     recall: float
-    """Share of right answers, and of members found, at the auditor's own threshold."""
+    recall_interval: Interval
+    precision: float
+    """At the auditor's own threshold the share of right answers, the share of members found, and
+    the share of members among those called so: 0, and anything from 0 to 1, where nobody is."""
+    precision_interval: Interval
 
     def to_dict(self) -> dict[str, Any]:
         fields = asdict(self)
@@ -143,9 +148,11 @@ def summarize(setting: Setting, repeats: Sequence[Scores]) -> Outcome:
     cut = list(zip(repeats, thresholds, strict=True))
     tpr = float(np.mean([np.mean(repeat.members > threshold) for repeat, threshold in cut]))
     fpr = float(np.mean([np.mean(repeat.others > threshold) for repeat, threshold in cut]))
-    at_least, at_most = clopper_pearson(tpr * members, members)
     recall = float(np.mean([np.mean(repeat.members > 0) for repeat in repeats]))
-    rejected = float(np.mean([np.mean(repeat.others <= 0) for repeat in repeats]))
+    false = float(np.mean([np.mean(repeat.others > 0) for repeat in repeats]))
+    called = recall * members, recall * members + false * others
+    precision = called[0] / called[1] if called[1] else 0.0
+    accuracy = (recall + 1 - false) / 2
     return Outcome(
         setting=setting,
         auc=area,
@@ -154,11 +161,20 @@ def summarize(setting: Setting, repeats: Sequence[Scores]) -> Outcome:
         risk_interval=either_way(low, high),
         auc_of_repeats=tuple(areas),
         tpr=tpr,
-        tpr_interval=(float(at_least), float(at_most)),
+        tpr_interval=_share_interval(tpr * members, members),
         fpr=fpr,
-        accuracy=(recall + rejected) / 2,
+        accuracy=accuracy,
+        accuracy_interval=_share_interval(accuracy * (members + others), members + others),
         recall=recall,
+        recall_interval=_share_interval(recall * members, members),
+        precision=precision,
+        precision_interval=_share_interval(*called) if called[1] else (0.0, 1.0),
     )
+
+
+def _share_interval(hits: float, of: float) -> Interval:
+    low, high = clopper_pearson(hits, of)
+    return float(low), float(high)
 
 
 def auc(members: ArrayLike, others: ArrayLike) -> float:

@@ -33,7 +33,7 @@ from sottovoce.privacy.membership_audit.outcomes import (
     summarize,
 )
 from sottovoce.randomness import as_generator, as_seed
-from sottovoce.text import tokenize
+from sottovoce.text import TextPipeline, tokenize
 from sottovoce.text.comparing import comparable
 from sottovoce.types import Float64Array, IntArray, Progress, count_up
 
@@ -86,6 +86,20 @@ def read_user_log(file: Path | str) -> UserLog:
     if not by_user:
         raise UsageError(f"the log holds no query: {HOW}")
     return UserLog(tuple(map(tuple, by_user.values())))
+
+
+def deal_out(queries: Sequence[str], users: int, each: int, rng: int) -> UserLog:
+    """Deal the queries of a log without user ids out to made-up users, at random.
+
+    Such users have no interests of their own: what tells one from another is that they asked.
+    """
+    if users * each > len(queries):
+        raise UsageError(
+            f"{users} made-up users with {each} queries each need {users * each} queries, and the "
+            f"log has {len(queries)}: take fewer users, or fewer queries of each"
+        )
+    dealt = as_generator(rng).permutation(len(queries))[: users * each].reshape(users, each)
+    return UserLog(tuple(tuple(queries[number] for number in row) for row in dealt.tolist()))
 
 
 def _from_json(content: str) -> Iterator[tuple[str, str]]:
@@ -168,13 +182,15 @@ def membership(
     max_queries: int = 500,
     n: int = 1,
     release: Release = "independent",
+    pipeline: TextPipeline | None = None,
     rng: int | None = None,
     progress: Progress | None = None,
 ) -> MembershipReport:
     """Audit clean text, then each mechanism, on the same ``repeats`` random splits of the users.
 
-    Only users with ``min_queries`` to ``max_queries`` take part (150 to 500 in the paper). ``n``
-    and ``release`` are as for ``Obfuscator``. ``progress`` hears how many models are done.
+    Only users with ``min_queries`` to ``max_queries`` take part (150 to 500 in the paper). ``n``,
+    ``release`` and ``pipeline`` are as for ``Obfuscator``. ``progress`` hears how many models are
+    done.
     """
     if shadows < 1 or repeats < 1:
         raise UsageError("at least one shadow model and one repeat are needed")
@@ -185,7 +201,10 @@ def membership(
     by_setting: dict[Setting, list[Scores]] = {}
     for seed in seeds:
         sides = draw_sides(len(users), members, shadows, as_generator(seed))
-        obfuscators = [Obfuscator(made, n=n, release=release, rng=seed) for made in mechanisms]
+        obfuscators = [
+            Obfuscator(made, n=n, release=release, pipeline=pipeline, rng=seed)  # type: ignore[arg-type]
+            for made in mechanisms
+        ]
         for setting, scores in _Repeat(users, sides, models).audits(obfuscators):
             by_setting.setdefault(setting, []).append(scores)
     return MembershipReport(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from sottovoce.experiments.report.figures.boxes import box_figures
 from sottovoce.experiments.report.figures.curves import Legend, ReportFigure
 from sottovoce.experiments.report.figures.lines import (
+    audit_figures,
     recovery_figures,
     similarity_figures,
     task_figures,
@@ -35,6 +36,7 @@ KINDS: tuple[Callable[[Results, Legend], Iterator[ReportFigure]], ...] = (
     neighbour_figures,
     relative_figures,
     task_figures,
+    audit_figures,
 )
 
 

@@ -1,4 +1,4 @@
-"""Against epsilon: utility (figure 3 of the QuIPU paper), words recovered, similarity, tasks.
+"""Against epsilon: utility (figure 3 of the QuIPU paper), words, similarity, tasks, audits.
 
 Tasks are what models still learn: DP-COMET figure 2 and CMP figure 5.
 """
@@ -6,10 +6,11 @@ Tasks are what models still learn: DP-COMET figure 2 and CMP figure 5.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from sottovoce.evaluation.downstream.scores import CHANCE, MAJORITY
 from sottovoce.experiments.estimates import TaskScore, task_scores
-from sottovoce.experiments.measures import Measure, MeasureKind
+from sottovoce.experiments.measures import AUC, Measure, MeasureKind
 from sottovoce.experiments.naming import counted, last_part, slug
 from sottovoce.experiments.report.figures.curves import (
     Legend,
@@ -25,8 +26,11 @@ from sottovoce.experiments.report.figures.curves import (
     utility_measures,
 )
 from sottovoce.experiments.report.table import interval_kind
-from sottovoce.experiments.results import Place, Results, Setting
+from sottovoce.experiments.results import Place, Results, Setting, grouped
 from sottovoce.plotting import legend_below
+
+Point: TypeAlias = tuple[float | None, float, tuple[float, float]]
+"""An epsilon, a value, and its interval."""
 
 NOTHING = "nothing"
 RECALL_NOTE = (
@@ -210,3 +214,46 @@ def _clean_value(scores: list[TaskScore], model: str) -> float | None:
     """A model's score on clean texts."""
     clean = (score for score in scores if score.obfuscated == NOTHING and score.model == model)
     return next((score.value for score in clean), None)
+
+
+def audit_figures(results: Results, legend: Legend) -> Iterator[ReportFigure]:
+    """For each log what auditors find against epsilon, a plot for each auditor."""
+    keys = ("log", "auditor", "mechanism", "epsilon")
+    rows = results.audits.filter(results.audits["measure"].to_numpy(zero_copy_only=False) == AUC)
+    logs: dict[str, dict[str, dict[str, list[Point]]]] = {}
+    for (log, auditor, mechanism, epsilon), values in grouped(rows, keys, ("value", "low", "high")):
+        value, low, high = (float(column.mean()) for column in values)
+        by_mechanism = logs.setdefault(log, {}).setdefault(auditor, {})
+        by_mechanism.setdefault(mechanism, []).append((epsilon, value, (low, high)))
+    for log, panels in logs.items():
+        noisy = {name: {m: p for m, p in of.items() if m} for name, of in panels.items()}
+        if any(point[0] is not None for of in noisy.values() for p in of.values() for point in p):
+            clean = next((of[""][0][1] for of in panels.values() if "" in of), None)
+            yield _audit(legend, log, {name: of for name, of in noisy.items() if of}, clean)
+
+
+def _audit(
+    legend: Legend, log: str, panels: dict[str, dict[str, list[Point]]], clean: float | None
+) -> ReportFigure:
+    figure, plots = sheet(len(panels), columns=2, width=4.2, height=3.2)
+    ends = []
+    for plot, (auditor, by_mechanism) in zip(plots, panels.items(), strict=True):
+        of_panel = [
+            Line.of(Setting(name, None, "", 0), sorted(points, key=lambda point: point[0] or 0.0))
+            for name, points in by_mechanism.items()
+            if name not in legend.aside
+        ]
+        levels = {"clean": clean, CHANCE: 0.5}
+        draw_lines(plot, of_panel, legend, title=f"auditor {auditor}", y=AUC, levels=levels)
+        last = ", ".join(f"{legend.name(line.curve)} {line.means[-1]:.2f}" for line in of_panel)
+        ends.append(f"Auditor who {auditor}, at the largest epsilon {last}")
+    legend_below(figure, plots)
+    return ReportFigure(
+        name=slug("audit", log),
+        title=f"Whose releases a model learnt from: {last_part(log)}",
+        caption="How often a member scores above another user, with 95 % intervals. The dashed "
+        "line is the same auditor on clean text, the dotted one a blind auditor; below it an "
+        "auditor can invert the answer.",
+        figure=figure,
+        alt=f"Line charts of AUC over epsilon. {'. '.join(ends)}.",
+    )

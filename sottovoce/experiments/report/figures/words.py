@@ -28,6 +28,7 @@ ByWord: TypeAlias = Mapping[tuple[str, float | None], Mapping[str, Float64Array]
 """N_w and S_w of all words, by mechanism and epsilon."""
 
 MOST_EPSILONS = 6
+ALL_SPACES = "all spaces"
 AXES = {UNCHANGED: "N_w: chance to come back", SUPPORT: "S_w: words that stand in"}
 PANELS: tuple[tuple[str, str, Callable[[Any], float]], ...] = (
     (UNCHANGED, "mean over words", np.mean),
@@ -54,8 +55,14 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 
 def deniability_figures(results: Results, legend: Legend) -> Iterator[ReportFigure]:
-    """For each space: averages, and histograms of both, for all mechanisms."""
-    for space, by_setting in results.deniability().items():
+    """For each space: averages, and histograms of both, for all mechanisms; and all together."""
+    spaces = results.deniability()
+    if len(spaces) > 1:  # Figures 3 and 4 of the CMP paper: several spaces over one axis.
+        together = {
+            setting: values for settings in spaces.values() for setting, values in settings.items()
+        }
+        yield _averages(legend, ALL_SPACES, together, _draws_note(results))
+    for space, by_setting in spaces.items():
         if any(epsilon is not None for _, epsilon in by_setting):
             yield _averages(legend, space, by_setting, _draws_note(results))
         for measure in AXES:
