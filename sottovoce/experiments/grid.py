@@ -174,7 +174,7 @@ def _sources(experiment: Experiment) -> Iterator[Source]:
                     release=release,
                     n=n,
                     seed=seed,
-                    spec=system.spec,
+                    spec=system.spec_at(epsilon),
                     file=None,
                     texts=system.texts,
                 )
@@ -234,7 +234,8 @@ def _words(experiment: Experiment) -> Iterator[Job]:
         for system in systems:
             for epsilon in system.epsilons:
                 seed = experiment.seeds[0]
-                yield Deny(system.label, system.spec, epsilon, seed, system.texts, deniability)
+                spec = system.spec_at(epsilon)
+                yield Deny(system.label, spec, epsilon, seed, system.texts, deniability)
     if deniability is not None or experiment.plotted_words:
         words = (deniability or Deniability()).words
         spaces: dict[str | None, Texts] = {}
@@ -255,9 +256,8 @@ def _lessons(experiment: Experiment) -> Iterator[Job]:
             yield Learn(task, "", None, None, seed, experiment.texts.only("space"), downstream)
         for system in systems:
             for epsilon, seed in product(system.epsilons, experiment.seeds):
-                yield Learn(
-                    task, system.label, system.spec, epsilon, seed, system.texts, downstream
-                )
+                spec = system.spec_at(epsilon)
+                yield Learn(task, system.label, spec, epsilon, seed, system.texts, downstream)
 
 
 def _needs_collection(system: System) -> bool:
