@@ -90,7 +90,7 @@ def test_no_figure_is_said_to_be_of_an_appendix_that_does_not_exist():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["000-wbb-similarity", "001-quipu-published"])
+@pytest.mark.parametrize("name", ["000-wbb-boxes", "001-quipu-published"])
 def test_the_one_command_works_in_little(name, shared_data, default_space, tmp_path):
     command = [sys.executable, "-W", "ignore", "tools/replicate.py", str(shared_data), "--smoke"]
     command += ["--only", name, "--workers", "1", "--out", str(tmp_path)]

@@ -90,6 +90,7 @@ def small(experiment: Experiment, folder: Path) -> Experiment:
         ),
         deniability=experiment.deniability and replace(experiment.deniability, words=5, draws=50),
         downstream=downstream and replace(downstream, models=("tfidf",), limit=100),
+        plotted_words=(),
     )
 
 
