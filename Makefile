@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint types fast servers spark benchmark clean
+.PHONY: demo test lint types fast servers spark benchmark replication clean
 
 demo: .venv/base
 	$(BIN)/sottovoce spaces add default
@@ -41,6 +41,14 @@ benchmark: .venv/base
 	$(PIP) -e '.[fast]'
 	$(BIN)/sottovoce spaces add default large
 	$(BIN)/python benchmarks/peers.py
+
+# The experiments of five papers, on the data of replication/README.md: make replication DATA=DIR.
+# Stopped and typed again, it goes on where it was.
+DATA ?= ../shared/data
+replication: .venv/base
+	$(PIP) -e '.[language,lab]'
+	$(BIN)/sottovoce spaces add default glove-840b-34k glove-6b-50d large strong wordnet
+	$(BIN)/python tools/replicate.py $(DATA) --out results
 
 clean:
 	rm -rf .venv

@@ -108,6 +108,29 @@ def test_substitutes_are_synonyms_holonyms_and_hypernyms_up_to_the_level(wordnet
         assert set(found) == expected
 
 
+def test_as_published_words_may_stay_and_any_combination_may_come(wordnet):
+    published = AEA(wordnet=wordnet, level=1, senses="first", compat="published")
+    with pytest.warns(PrivacyWarning):
+        released = rewrite(published, "goldfish xyzzy", 999).variants
+    alone = AEA(wordnet=wordnet, level=1, senses="first", threshold=1.0)
+    assert set(released) == {f"{other} xyzzy" for other in rewrite(alone, "goldfish", 999).variants}
+    with pytest.warns(PrivacyWarning):
+        pairs = rewrite(published, "goldfish pneumonia", 9999).variants
+    assert len(pairs) == len({*pairs})
+    assert any(pair.startswith("goldfish ") for pair in pairs)
+    assert any(pair.endswith(" pneumonia") for pair in pairs)
+    assert "goldfish pneumonia" not in pairs
+    assert "stand for itself" in published.guarantee.caveats[0]
+
+
+def test_as_published_few_variants_are_drawn_among_all(wordnet):
+    published = AEA(wordnet=wordnet, level=3, compat="published")
+    with pytest.warns(PrivacyWarning):
+        first, second = (rewrite(published, "cancer weather", 5, seed=n).variants for n in (0, 1))
+    assert len(first) == len(second) == 5
+    assert first != second
+
+
 def test_first_sense_alone_on_request(wordnet):
     every, first = (
         set(rewrite(AEA(wordnet=wordnet, threshold=1.0, senses=which), "cancer", 999).variants)

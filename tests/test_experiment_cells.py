@@ -428,6 +428,13 @@ def test_sets_are_attacked_as_sets(runner, tmp_path):
     assert "sensitive subjects" in product.facts["attackers"]
 
 
+def test_a_mechanism_that_reads_the_collection_is_attacked_too(runner, wordnet, tmp_path):
+    few = few_queries(tmp_path / "few", 2)
+    keyqueries = source("fea:window=12", 12.0, collection=few, release="independent")
+    found = values(runner.run(Leak(drawn(runner, keyqueries), PRIVACY)))
+    assert {"lazy[light]", "active[light]", "motivated[light]"} <= set(found)
+
+
 def test_whole_texts_have_no_words_to_recover(runner, tmp_path):
     few = few_queries(tmp_path / "few", 2)
     texts = Texts.of(pool="demo", encoder="light")

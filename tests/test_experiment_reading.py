@@ -16,6 +16,7 @@ from sottovoce.encoders import strong
 from sottovoce.encoders.base import shared_encoder
 from sottovoce.errors import UsageError
 from sottovoce.experiments.grid import plan
+from sottovoce.experiments.resource_cache import ResourceCache
 from sottovoce.experiments.schema import reading
 from sottovoce.experiments.schema.experiment import (
     Deniability,
@@ -333,6 +334,53 @@ def test_one_mechanism_may_have_two_blocks_of_different_settings(whole):
     assert [each.label for each in read(whole, start + apart).systems] == ["cmp", "cmp"]
     shared = blocks.format("1, 5", "once") + blocks.format("5", "once")
     assert "mechanism 2, spec: 'cmp' is there twice" in problems(whole, start + shared)[0]
+
+
+VARIED = """
+[[mechanism]]
+spec = "wbb:epsilon=10,k=1"
+label = "boxes"
+parameter = "n"
+values = [3, 2]
+"""
+
+
+def test_a_curve_may_run_over_another_parameter_than_epsilon(whole):
+    found = read(whole, WHOLE + VARIED)
+    boxes = found.systems[-1]
+    assert (boxes.parameter, boxes.epsilons) == ("n", (2.0, 3.0))
+    assert [boxes.spec_at(value) for value in boxes.epsilons] == [
+        "wbb:epsilon=10,k=1,n=2",
+        "wbb:epsilon=10,k=1,n=3",
+    ]
+    drawn = [job.source for job in plan(found)[0] if job.source.mechanism == "boxes"]
+    assert {(source.epsilon, source.spec) for source in drawn} == {
+        (2.0, "wbb:epsilon=10,k=1,n=2"),
+        (3.0, "wbb:epsilon=10,k=1,n=3"),
+    }
+    built = ResourceCache().mechanism(drawn[0].spec, drawn[0].epsilon, drawn[0].texts)
+    assert (built.epsilon, built.n) == (10, 2)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('parameter = "n"', "", "values: parameter and values belong together"),
+        ("values = [3, 2]", "", "values: parameter and values belong together"),
+        ('parameter = "n"', 'parameter = "m"', "parameter: wbb has no such parameter"),
+        ('parameter = "n"', 'parameter = "epsilon"', "parameter: wbb has no such parameter"),
+        ("epsilon=10,k=1", "k=1", "spec: say the epsilon in it"),
+        ("values = [3, 2]", "values = [2.5]", "n must be a whole number"),
+        (
+            "values = [3, 2]",
+            "values = [3, 2]\nepsilons = [1]",
+            "epsilons: a curve has one parameter",
+        ),
+    ],
+)
+def test_mistakes_in_a_curve_over_another_parameter_are_told(whole, old, new, told):
+    (problem,) = problems(whole, WHOLE + VARIED.replace(old, new))
+    assert told in problem
 
 
 def test_a_missing_strong_encoder_is_told(whole, monkeypatch):

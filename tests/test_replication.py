@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 from sottovoce.errors import SottovoceError
 from sottovoce.experiments.grid import Draw, Leak, Search, plan
+from sottovoce.experiments.results import Results
 from sottovoce.experiments.schema.expectations import expectations_of
 from sottovoce.experiments.schema.experiment import Experiment
 from sottovoce.experiments.schema.reading import read_experiment
@@ -18,6 +21,7 @@ FOLDER = Path(__file__).parents[1] / "replication"
 DEMO = FOLDER.parent / "examples" / "demo-experiment.toml"
 FILES = sorted(FOLDER.glob("*.toml"))
 PAPERS = ("000", "001", "002", "003", "004")
+ENCODER = "encoders/all-mpnet-base-v2"
 EPSILONS = (1, 5, 10, 12.5, 15, 17.5, 20, 25, 30, 50)
 
 
@@ -30,6 +34,10 @@ def read(file: Path, shared_data: Path) -> Experiment:
         pytest.skip("the strong encoder is not here: sottovoce spaces add strong")
     if '"bilstm"' in file.read_text() and importlib.util.find_spec("torch") is None:
         pytest.skip("torch is not here: pip install 'sottovoce[gpu]'")
+    if ENCODER in file.read_text() and not (shared_data / ENCODER).is_dir():
+        pytest.skip(f"{ENCODER} is not among the shared data")
+    if ENCODER in file.read_text():
+        pytest.importorskip("sentence_transformers")
     return read_experiment(file, shared_data)
 
 
@@ -78,6 +86,29 @@ def test_every_published_release_has_an_expected_jaccard():
     }
     assert len(jaccard) == 8 * len(EPSILONS)
     assert jaccard["WBB", 50] == 0.394, "as released, not as printed"
+
+
+def test_no_figure_is_said_to_be_of_an_appendix_that_does_not_exist():
+    for file in FILES:
+        expected, orders = expectations_of(file)
+        assert not [each.source for each in (*expected, *orders) if "appendix" in each.source]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["000-wbb-boxes", "001-quipu-published"])
+def test_the_one_command_works_in_little(name, shared_data, default_space, tmp_path):
+    command = [sys.executable, "-W", "ignore", "tools/replicate.py", str(shared_data), "--smoke"]
+    command += ["--only", name, "--workers", "1", "--out", str(tmp_path)]
+    for _ in range(2):  # The second time there is nothing left to do.
+        ended = subprocess.run(
+            command, cwd=FOLDER.parent, capture_output=True, text=True, check=False
+        )
+        assert ended.returncode == 0, ended.stderr
+        assert ended.stdout.startswith(f"{name}: ")
+        assert " OK" in ended.stdout
+    measured = set(Results(tmp_path / name).queries["query_id"].to_pylist())
+    assert len(measured) == 3
+    assert (tmp_path / name / "report" / "report.html").is_file()
 
 
 def test_the_demo_experiment_needs_nothing_but_the_demo(default_space):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -24,6 +26,7 @@ SPECS = [
     "wbb:k=2,n=2,measure=euclidean",
     "wbb:k=1,n=2,measure=product",
     "wbb:k=1,n=3,compat=repo",
+    "wbb:k=0,n=3,compat=empty-box",
 ]
 
 
@@ -105,6 +108,20 @@ def test_wbb_on_the_plane(toy, measure, epsilon, compat, expected):
     ((box, law),) = chosen.laws(np.array([0]))
     assert toy.words(box) == list(expected)  # nearest first
     assert np.exp(law) == pytest.approx(list(expected.values()), abs=1e-5)
+
+
+def test_an_empty_safe_box_lets_a_word_stand_for_itself(toy):
+    chosen = mechanism("wbb", space=toy, k=0, n=2, epsilon=2, compat="empty-box")
+    ((box, law),) = chosen.laws(np.array([0]))
+    safe = mechanism("wbb", space=toy, k=1, n=1)
+    ((nearest, _),) = safe.laws(np.array([0]))
+    assert box.tolist() == [0, nearest[0]]
+    # Two distances, standardised, are -1 and 1: Eq. 4 and 6 by hand.
+    near, far = 1 / (1 + math.exp(-1)), 1 / (1 + math.exp(1))
+    assert np.exp(law) == pytest.approx(
+        np.array([1, math.exp(far - near)]) / (1 + math.exp(far - near))
+    )
+    assert any("k = 0" in caveat for caveat in chosen.guarantee.caveats)
 
 
 def test_wbb_utility_on_the_plane(toy):

@@ -205,7 +205,7 @@ def _sources(experiment: Experiment) -> Iterator[Source]:
                     release=release,
                     n=n,
                     seed=seed,
-                    spec=system.spec,
+                    spec=system.spec_at(epsilon),
                     file=None,
                     texts=system.texts,
                 )
@@ -265,7 +265,8 @@ def _words(experiment: Experiment) -> Iterator[Job]:
         for system in systems:
             for epsilon in system.epsilons:
                 seed = experiment.seeds[0]
-                yield Deny(system.label, system.spec, epsilon, seed, system.texts, deniability)
+                spec = system.spec_at(epsilon)
+                yield Deny(system.label, spec, epsilon, seed, system.texts, deniability)
     if deniability is not None or experiment.plotted_words:
         words = (deniability or Deniability()).words
         spaces: dict[str | None, Texts] = {}
@@ -286,9 +287,8 @@ def _lessons(experiment: Experiment) -> Iterator[Job]:
             yield Learn(task, "", None, None, seed, experiment.texts.only("space"), downstream)
         for system in systems:
             for epsilon, seed in product(system.epsilons, experiment.seeds):
-                yield Learn(
-                    task, system.label, system.spec, epsilon, seed, system.texts, downstream
-                )
+                spec = system.spec_at(epsilon)
+                yield Learn(task, system.label, spec, epsilon, seed, system.texts, downstream)
 
 
 def _samples(experiment: Experiment) -> Iterator[Job]:

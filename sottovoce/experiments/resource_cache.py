@@ -16,7 +16,7 @@ from sottovoce.evaluation.downstream.data import Task, judged_questions, read_ta
 from sottovoce.evaluation.search_quality import judged
 from sottovoce.experiments.schema.experiment import FROM_COLLECTION, Texts
 from sottovoce.mechanisms import Mechanism, parse
-from sottovoce.mechanisms.build import build, resource_kind
+from sottovoce.mechanisms.build import build, has_epsilon, resource_kind
 from sottovoce.privacy.attacks.query_log import QueryLog, read_log
 from sottovoce.privacy.word_samples import sample_words
 from sottovoce.spaces.space import WordSpace
@@ -68,11 +68,16 @@ class ResourceCache:
     def _mechanism(
         self, spec: str, epsilon: float | None, texts: Texts, collection: str | None = None
     ) -> Mechanism:
-        """The mechanism of a spec; one that asks an engine gets BM25 over the collection."""
-        parameters = {} if epsilon is None else {"epsilon": epsilon}
+        """The mechanism of a spec; one that asks an engine gets BM25 over the collection.
+
+        What the spec says stands: ``epsilon`` may be the value of another parameter in it.
+        """
+        kind_of_mechanism, arguments = parse(spec)
+        takes_epsilon = has_epsilon(kind_of_mechanism) and "epsilon" not in arguments
+        parameters = {"epsilon": epsilon} if takes_epsilon and epsilon is not None else {}
         provided: dict[str, Callable[[], Any]] = {
             kind: partial(self.resource, kind, texts)
-            for kind in parse(spec)[0].resources()
+            for kind in kind_of_mechanism.resources()
             if kind not in FROM_COLLECTION
         }
         if collection is not None:

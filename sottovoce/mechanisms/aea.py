@@ -17,6 +17,7 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from sottovoce.choices import UnknownPolicy
 from sottovoce.guarantees import Guarantee
 from sottovoce.language.tagging import Tagger, load_tagger
 from sottovoce.language.wordnet import Pos, Sense, WordNet
@@ -37,6 +38,10 @@ LEFT_OUT = (
     "words for which WordNet has no substitute are left out: there is no vocabulary to draw "
     "others from"
 )
+WORDS_STAY = (
+    "compat=published does as the releases that papers compare themselves with: a word may stand "
+    "for itself, and words without a substitute are released as they are"
+)
 NO_SUBSTITUTES = "WordNet has no substitute for any word that is to be protected: no variants"
 
 _CELLS_AT_A_TIME = 1 << 18
@@ -51,6 +56,10 @@ class Choices(NamedTuple):
 
     substitutes: tuple[str, ...]
     similarities: tuple[float, ...]
+
+    def with_itself(self, word: str) -> Choices:
+        """The same, with the word itself among them."""
+        return Choices((word, *self.substitutes), (1.0, *self.similarities))
 
     def without(self, forms: set[str]) -> Choices:
         """The substitutes that hold none of these forms of words; all if each holds one."""
@@ -73,6 +82,9 @@ class AEA(TextMechanism):
     3. A candidate's similarity is the mean over its words of Wu and Palmer's measure, the greatest
        over all pairs of senses. Above ``threshold`` it exposes the text and is dropped.
     4. Released are the most similar ones; ties go by alphabet.
+
+    The releases that 000, 001 and 003 compare themselves with were made otherwise: words stay,
+    too, and variants are any combinations. ``compat=published`` does that.
     """
 
     name: ClassVar[str] = "aea"
@@ -87,6 +99,9 @@ class AEA(TextMechanism):
     threshold: float = parameter(0.9, "candidates more similar than this are dropped, 0 to 1")
     cap: int = parameter(5000, "the most combinations of substitutes to compare")
     senses: Literal["all", "first"] = parameter("all", "all senses of a word, or the most frequent")
+    compat: Literal["none", "published"] = parameter(
+        "none", "'published' lets words stay and takes any combinations, as published releases do"
+    )
 
     def __post_init__(self) -> None:
         require(0 <= self.level <= 20, f"level must lie between 0 and 20, got {self.level}")
@@ -95,17 +110,23 @@ class AEA(TextMechanism):
 
     @property
     def protects(self) -> str:
-        return NOUNS_AND_ADJECTIVES
+        return NOUNS_AND_ADJECTIVES if self.compat == "none" else "all"
 
     @property
     def guarantee(self) -> Guarantee:
-        return Guarantee("none", None, scope="text", caveats=CAVEATS)
+        words_stay = () if self.compat == "none" else (WORDS_STAY,)
+        return Guarantee("none", None, scope="text", caveats=(*words_stay, *CAVEATS))
 
     def rewrite(self, text: str, n: int, pipeline: TextPipeline, rng: Generator) -> Rewriting:
-        """The ``n`` most similar candidates that are not too similar, best first."""
+        """The ``n`` most similar candidates that are not too similar, best first.
+
+        As published: any ``n`` combinations, in which words may stay.
+        """
         lexicon = _Lexicon(self)
+        words_stay = self.compat == "published"
         uniform = pipeline.unknown in ("encode", "uniform")
-        preparing = replace(pipeline, unknown="drop") if uniform else pipeline
+        unknown: UnknownPolicy = "keep" if words_stay else "drop"
+        preparing = replace(pipeline, unknown=unknown) if uniform else pipeline
         prepared = preparing.prepare(text, lexicon)
         caveats = list(prepared.caveats())
         if uniform and prepared.counts.dropped:
@@ -113,11 +134,11 @@ class AEA(TextMechanism):
         variants: list[str] = []
         if len(prepared):
             choices = self._choices(prepared, lexicon, load_tagger(pipeline.tagger))
-            variants = self._most_similar(prepared, choices, n, rng)
+            choose = self._any if words_stay else self._most_similar
+            variants = choose(prepared, choices, n, rng)
             if len(variants) < n:
-                caveats.append(
-                    f"only {len(variants)} of {n} variants exist at threshold {self.threshold:g}"
-                )
+                limit = "" if words_stay else f" at threshold {self.threshold:g}"
+                caveats.append(f"only {len(variants)} of {n} variants exist{limit}")
         else:
             caveats.append(NO_SUBSTITUTES)
         return Rewriting(
@@ -137,8 +158,24 @@ class AEA(TextMechanism):
             choices = _choices(self.wordnet, word, pos, self.level, self.senses)
             if not choices.substitutes:
                 choices = _choices(self.wordnet, word, None, self.level, self.senses)
-            choices_at_slots.append(choices.without(protected_forms))
+            choices = choices.without(protected_forms)
+            stays = self.compat == "published"
+            choices_at_slots.append(choices.with_itself(word) if stays else choices)
         return choices_at_slots
+
+    def _any(
+        self, prepared: PreparedText, choices: list[Choices], n: int, rng: Generator
+    ) -> list[str]:
+        """Variants made of any combinations that differ from each other and from the text."""
+        sizes = [len(slot.substitutes) for slot in choices]
+        picks = np.concatenate(list(combinations(sizes, min(2 * n, self.cap), rng)))
+        texts = prepared.render_many(
+            [slot.substitutes[pick] for slot, pick in zip(choices, row, strict=True)]
+            for row in rng.permutation(picks).tolist()
+        )
+        distinct = {folded_text(text): text for text in reversed(list(texts))}
+        distinct.pop(folded_text(prepared.text), None)
+        return list(reversed(distinct.values()))[:n]
 
     def _most_similar(
         self, prepared: PreparedText, choices: list[Choices], n: int, rng: Generator

@@ -51,6 +51,11 @@ def kind(name: str) -> type[Mechanism]:
     return _registry[name]
 
 
+def has_epsilon(kind: type[Mechanism]) -> bool:
+    """Whether mechanisms of this kind have an epsilon to choose."""
+    return "epsilon" in map(public_name, kind.parameters())
+
+
 def parse(spec: str, **parameters: Any) -> tuple[type[Mechanism], dict[str, Any]]:
     """The class and the arguments that a spec string and keywords stand for."""
     name, _, rest = spec.strip().partition(":")

@@ -27,6 +27,10 @@ NOT_PRIVATE = (
 NEVER_ITSELF = (
     "a word is never released for itself, only for others: that alone excludes any finite epsilon"
 )
+MAYBE_ITSELF = (
+    "with k = 0, which the paper allows, a word may be released for itself: whoever sees it cannot "
+    "tell, but nothing was hidden then"
+)
 NO_EPSILON = (
     "compat=repo has the law of the authors' code (but standardises distances for each word, not "
     "over a query): epsilon has no effect at all"
@@ -55,17 +59,25 @@ class WBB(BoxMechanism):
     measure: Literal["angle", "euclidean", "product"] = parameter(
         "angle", "distance: 1 - cosine, Euclidean, or both multiplied"
     )
-    k: int = parameter(4, "safe box: so many nearest words, itself the first, are never released")
+    k: int = parameter(
+        4,
+        "safe box: so many nearest words, itself the first, are never released; 0, with compat, "
+        "lets a word stand for itself",
+    )
     n: int = parameter(50, "candidate box: so many words after these compete")
-    compat: Literal["none", "repo"] = parameter(
-        "none", "'repo' uses the law of the authors' code, which ignores epsilon"
+    compat: Literal["none", "repo", "empty-box"] = parameter(
+        "none",
+        "'repo' uses the law of the authors' code, which ignores epsilon; 'empty-box' allows the "
+        "paper's k = 0",
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        least = 0 if self.compat == "empty-box" else 1
         require(
-            self.k >= 1,
-            f"the safe box holds the word itself at least: k is 1 or more, not {self.k}",
+            self.k >= least,
+            f"the safe box holds the word itself at least: k is 1 or more, not {self.k}; with "
+            "compat=empty-box it may be 0",
         )
         require(self.n >= 1, f"at least one candidate is needed: n is 1 or more, not {self.n}")
         require(
@@ -90,9 +102,14 @@ class WBB(BoxMechanism):
 
     def _laws(self, words: IntArray) -> list[tuple[IntArray, Float64Array]]:
         rows = self._distances.rows(words)
-        # The word itself has position 1, whether it may be released or not.
-        rows[words[:, None] == self.space.output.ids] = np.inf
-        places = smallest(rows, self.k - 1 + self.n)[:, self.k - 1 :]
+        itself = words[:, None] == self.space.output.ids
+        if self.k == 0:
+            rows[itself] = 0.0
+            places = smallest(rows, self.n)
+        else:
+            # The word itself has position 1, whether it may be released or not.
+            rows[itself] = np.inf
+            places = smallest(rows, self.k - 1 + self.n)[:, self.k - 1 :]
         utility = self.utility(np.take_along_axis(rows, places, axis=1))
         scores = np.log(utility) if self.compat == "repo" else 0.5 * self.epsilon * utility
         return list(zip(self.space.output.ids[places], normalized(scores), strict=True))
@@ -119,5 +136,6 @@ class WBB(BoxMechanism):
     def guarantee(self) -> Guarantee:
         """None: the support depends on the input."""
         no_epsilon = (NO_EPSILON,) if self.compat == "repo" else ()
-        caveats = (*no_epsilon, NOT_PRIVATE, NEVER_ITSELF, WORD_BY_WORD)
+        itself = NEVER_ITSELF if self.k else MAYBE_ITSELF
+        caveats = (*no_epsilon, NOT_PRIVATE, itself, WORD_BY_WORD)
         return Guarantee("none", None, caveats=caveats)

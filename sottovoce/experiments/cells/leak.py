@@ -83,7 +83,7 @@ def _attacked(job: Leak, cache: ResourceCache, releases: Sequence[Released]) -> 
     source, privacy = job.source, job.privacy
     mechanism = None
     if source.spec is not None:
-        mechanism = cache.mechanism(source.spec, source.epsilon, source.texts)
+        mechanism = cache.mechanism(source.spec, source.epsilon, source.texts, source.collection)
     return attack(
         releases,
         mechanism=mechanism,

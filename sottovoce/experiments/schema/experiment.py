@@ -270,6 +270,8 @@ class MechanismTable(TextsTable):
     spec: Text
     label: Text | None = None
     epsilons: AtLeastOne[Epsilon] | None = None
+    parameter: Text | None = None
+    values: AtLeastOne[Number] | None = None
     releases: Releases | None = None
 
 
@@ -417,13 +419,21 @@ class System:
     spec: str
     label: str
     epsilons: tuple[float | None, ...]
-    """Most private first; ``(None,)`` for a mechanism that has none."""
+    """The smallest first; ``(None,)`` for a mechanism that has none. Values of ``parameter``."""
     releases: tuple[Release, ...]
     texts: Texts = field(default_factory=Texts)
+    parameter: str = "epsilon"
+    """What its curves run over. Tables have its values in their column ``epsilon``."""
 
     @property
     def kind(self) -> type[Mechanism]:
         return parse(self.spec)[0]
+
+    def spec_at(self, value: float | None) -> str:
+        """The spec of one point of its curve; epsilon itself is never part of it."""
+        if self.parameter == "epsilon" or value is None:
+            return self.spec
+        return f"{self.spec}{',' if ':' in self.spec else ':'}{self.parameter}={value:g}"
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ from sottovoce.experiments.schema.experiment import (
     chosen_settings,
 )
 from sottovoce.experiments.schema.problems import Document, Place
-from sottovoce.experiments.schema.values import Folder, explained
+from sottovoce.experiments.schema.values import Folder, explained, meant
 from sottovoce.mechanisms import Mechanism, parse
 from sottovoce.mechanisms.base import public_name
-from sottovoce.mechanisms.build import RESOURCE_KINDS, resource_kind
+from sottovoce.mechanisms.build import RESOURCE_KINDS, has_epsilon, resource_kind
 from sottovoce.text.protection import protected_tags
 
 EPSILON = "{epsilon}"
@@ -86,15 +86,21 @@ class SystemReader:
         system = System(
             spec=table.spec,
             label=table.label or table.spec,
-            epsilons=self._epsilons(block, kind),
+            epsilons=self._epsilons(block, kind, arguments),
             releases=self._releases(block, kind),
             texts=_texts(table, self.texts),
+            parameter=table.parameter or "epsilon",
         )
         self._check_built(block, kind, arguments, system)
         return system
 
-    def _epsilons(self, block: _Block, kind: type[Mechanism]) -> tuple[float | None, ...]:
-        if not _has_epsilon(kind):
+    def _epsilons(
+        self, block: _Block, kind: type[Mechanism], arguments: dict[str, Any]
+    ) -> tuple[float | None, ...]:
+        """Values of the parameter that the mechanism's curve runs over, the smallest first."""
+        if block.says("parameter") or block.says("values"):
+            return _values(block, kind, arguments)
+        if not has_epsilon(kind):
             if block.says("epsilons"):
                 block.problem("epsilons", f"{kind.name} has no epsilon: leave the key out")
             return (None,)
@@ -139,8 +145,12 @@ class SystemReader:
         if not system.epsilons or not resources.keys() >= {*kind.resources()}:
             return
         for epsilon in system.epsilons:
-            given = arguments if epsilon is None else arguments | {"epsilon": epsilon}
+            given = dict(arguments)
             try:
+                if system.parameter != "epsilon":
+                    given = parse(system.spec_at(epsilon))[1]
+                elif epsilon is not None:
+                    given["epsilon"] = epsilon
                 built = kind(**{name: resources[name] for name in kind.resources()}, **given)
             except SottovoceError as error:
                 block.problem("spec", error)
@@ -200,7 +210,7 @@ class SystemReader:
             taken.add(table.label)
             files, epsilons = self._files(block, table)
             if table.spec and (parsed := _parsed(block, table.spec)) is not None:
-                if _has_epsilon(parsed[0]) and None in epsilons:
+                if has_epsilon(parsed[0]) and None in epsilons:
                     problem = f"{parsed[0].name} has one: say which was used, or leave spec out"
                     block.problem("epsilons", problem)
                 else:
@@ -272,19 +282,36 @@ def _kinds_said(table: TextsTable) -> list[str]:
 
 
 def _parsed(block: _Block, spec: str) -> tuple[type[Mechanism], dict[str, Any]] | None:
-    """The class and arguments of a spec, which leaves epsilon to the grid."""
+    """The class and arguments of a spec, which leaves epsilon to the grid if that varies it."""
     try:
         kind, arguments = parse(spec)
     except SottovoceError as error:
         block.problem("spec", error)
         return None
-    if arguments.pop("epsilon", None) is not None:
+    varies_another = block.says("parameter") or block.says("values")
+    if not varies_another and arguments.pop("epsilon", None) is not None:
         block.problem("spec", "leave epsilon out of it, and list it in epsilons")
     return kind, arguments
 
 
-def _has_epsilon(kind: type[Mechanism]) -> bool:
-    return "epsilon" in map(public_name, kind.parameters())
+def _values(
+    block: _Block, kind: type[Mechanism], arguments: dict[str, Any]
+) -> tuple[float | None, ...]:
+    """The values of another parameter than epsilon, which then is part of the spec."""
+    table = block.table
+    known = [name for name in map(public_name, kind.parameters()) if name != "epsilon"]
+    if block.says("epsilons"):
+        block.problem("epsilons", "a curve has one parameter: leave epsilons out, or parameter")
+    elif not block.says("values") or not block.says("parameter"):
+        block.problem("values", "parameter and values belong together: give both, or neither")
+    elif table.parameter not in known:
+        hint = meant(table.parameter or "", known)
+        block.problem("parameter", f"{kind.name} has no such parameter{hint}")
+    elif has_epsilon(kind) and "epsilon" not in arguments:
+        block.problem("spec", "say the epsilon in it, as values are those of the parameter")
+    else:
+        return tuple(sorted(table.values or ()))
+    return ()
 
 
 def _refuse_double(block: _Block, system: System, earlier: System) -> None:
