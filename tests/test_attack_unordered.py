@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.random import PCG64, Generator
 
 from sottovoce import Obfuscator, mechanism
+from sottovoce.collections import demo_log, load_judged_queries
 from sottovoce.errors import UsageError
 from sottovoce.privacy import QueryLog, attack
 from sottovoce.privacy.attacks.cut_log import CutLog
@@ -204,3 +205,55 @@ def test_queries_in_capitals_are_found_in_a_log_that_has_none(default_space: Wor
     )
     (_, inference) = report.inferences[-1]
     assert [query.rank for query in inference.queries] == [1, 1]
+
+
+def test_variants_in_orders_of_their_own_are_scored_by_all_their_orders(
+    clusters: WordSpace,
+) -> None:
+    """log of the mean over orders, for each variant, and the sum of that over variants."""
+    log = AlignedLog.of(CutLog.of(["w03 w17 w42", "w08 w21 w55", "w11 w12 w13"], clusters))
+    rng = Generator(PCG64(3))
+    tables = [np.log(rng.random((3, SIZE + 1))).astype(np.float32) for _ in range(4)]
+    scored = UnorderedScorer(log).of_variants(tables, 3)
+    words = log.groups[3].columns.T
+    expected = np.zeros(len(words))
+    for table in tables:
+        relative = table.astype(np.float64) - table.max(axis=1, keepdims=True)
+        for number, query in enumerate(words):
+            orders = [relative[list(order), query].sum() for order in permutations(range(3))]
+            expected[number] += np.log(np.mean(np.exp(orders)))
+    assert scored.queries.tolist() == log.groups[3].queries.tolist()
+    assert scored.scores == pytest.approx(expected)
+
+
+def test_fresh_draws_in_random_order_hide_no_more_than_in_order(default_space: WordSpace) -> None:
+    """Where a word goes everywhere, places cannot be found; each variant still says its part."""
+    log = QueryLog(demo_log())
+    texts = list(load_judged_queries("demo").values())[:20]
+    santext = mechanism("santext:epsilon=1.5", space=default_space)
+    named = {}
+    for order in ("kept", "shuffled"):
+        pipeline = TextPipeline(
+            protect="content", unprotected="drop", punctuation="drop", order=order
+        )
+        results = Obfuscator(santext, n=20, pipeline=pipeline, rng=4).obfuscate(texts)
+        releases = [
+            Released(str(number), result.text, result.variants)
+            for number, result in enumerate(results)
+        ]
+        report = attack(
+            releases,
+            mechanism=santext,
+            pipeline=pipeline,
+            log=log,
+            add_originals=True,
+            counts=[20],
+            attacks=["aligned"],
+            rng=1,
+        )
+        for _, inference in report.inferences:
+            firsts = [query.rank == 1 for query in inference.queries]
+            named[order, inference.attack] = float(np.mean(firsts))
+    assert set(named) == {("kept", "aligned"), ("shuffled", "aligned"), ("shuffled", "any order")}
+    assert named["shuffled", "any order"] > named["shuffled", "aligned"] + 0.2
+    assert named["shuffled", "any order"] >= named["kept", "aligned"] - 0.2

@@ -21,7 +21,7 @@ from sottovoce.privacy.attacks.evidence import Evidence
 from sottovoce.privacy.attacks.evidence_kinds import evidence_for
 from sottovoce.privacy.attacks.language import TextModel, Trigrams
 from sottovoce.privacy.attacks.open_words import knowing_words
-from sottovoce.privacy.attacks.places import PlacedText, line_up
+from sottovoce.privacy.attacks.places import Place, PlacedText, Reading, line_up
 from sottovoce.privacy.attacks.priors import Prior
 from sottovoce.privacy.attacks.queries import AlignedLog, Scorer, rank_queries
 from sottovoce.privacy.attacks.query_log import QueryLog, require_in_log
@@ -41,7 +41,7 @@ from sottovoce.privacy.attacks.words import (
 )
 from sottovoce.randomness import Randomness, is_seeded
 from sottovoce.text import TextPipeline, folded_text
-from sottovoce.types import Progress
+from sottovoce.types import IntArray, Progress
 
 COUNTS = (1, 5, 20, 50)
 """How many variants of a text the attacker sees, as far as there are so many."""
@@ -51,7 +51,8 @@ Attack: TypeAlias = Literal["mode", "uniform", "prior", "context", "aligned"]
 ATTACKS: tuple[Attack, ...] = get_args(Attack)
 """mode: the word that most variants show. uniform, prior, context: the likeliest word by the
 mechanism's own law, with all words alike beforehand, as frequent as in a log or a language, or in
-texts like those of a log. aligned: the likeliest query of a log by that law, place by place."""
+texts like those of a log. aligned: the likeliest query of a log by that law, place by place, and
+for fresh draws in random order also variant by variant (``any order``)."""
 
 KNOWN_MECHANISM = "the mechanism with its parameters"
 DENOISER = "denoiser"
@@ -288,13 +289,12 @@ class _Run:
                 self.not_tried[f"{n} variants, by the mechanism"] = WHOLE_RELEASE
                 continue
             try:
-                recoveries, inference = attacker.attack(texts, n, self.progress)
+                recoveries, inferences = attacker.attack(texts, n, self.progress)
             except _AnotherLawError:
                 self.not_tried[f"{n} variants, by the mechanism"] = ANOTHER_LAW
                 continue
             self.recoveries += [(n, recovery) for recovery in recoveries]
-            if inference is not None:
-                self.inferences.append((n, inference))
+            self.inferences += [(n, inference) for inference in inferences]
 
 
 class _AnotherLawError(Exception):
@@ -316,6 +316,8 @@ class _Attacker:
     """By the number of variants that they were trained for."""
     log: AlignedLog | None
     score: Scorer | None
+    any_order: UnorderedScorer | None
+    """Where variants are drawn by themselves and in random order: reads each as it stands."""
     shape_shows: bool
     cut_is_known: bool
     added: int
@@ -356,17 +358,25 @@ class _Attacker:
             reason = RANDOM_ORDER if shuffled else UNIFORM_PRIOR
             run.not_tried[DENOISER] = NO_LOG if cut is None else reason
         used = {name: model for name, model in models.items() if name in set[str](run.attacks)}
-        score = None
+        score: UnorderedScorer | None = None
         if aligned is not None and (shuffled or padded):
             score = UnorderedScorer(aligned, ordered=not shuffled, padded=padded)
-        evidence = _evidence(mechanism, run.release, run.rng)
+        by_itself = shuffled and run.release == "independent"
         return cls(
-            evidence, used, denoisers, aligned, score, score is None, run.cut_is_known, added
+            evidence=_evidence(mechanism, run.release, run.rng),
+            models=used,
+            denoisers=denoisers,
+            log=aligned,
+            score=score,
+            any_order=score if by_itself else None,
+            shape_shows=score is None,
+            cut_is_known=run.cut_is_known,
+            added=added,
         )
 
     def attack(
         self, texts: Sequence[PlacedText], n: int, progress: Progress | None
-    ) -> tuple[list[WordRecovery], Inference | None]:
+    ) -> tuple[list[WordRecovery], list[Inference]]:
         """One pass over texts of ``n`` variants: words by each model, ranks in the log."""
         space = self.evidence.mechanism.space
         models = dict(self.models)
@@ -395,11 +405,28 @@ class _Attacker:
             )
             for name, model in models.items()
         ]
-        return recoveries, None if self.log is None else self._inference(self.log, ranked)
+        if self.log is None:
+            return recoveries, []
+        inferences = [self._inference(self.log, "aligned", ranked)]
+        if self.any_order is not None:
+            ranked = [self._in_any_order(text, self.log, self.any_order) for text in texts]
+            inferences.append(self._inference(self.log, "any order", ranked))
+        return recoveries, inferences
 
-    def _inference(self, log: AlignedLog, ranked: list[Attacked]) -> Inference:
+    def _in_any_order(self, text: PlacedText, log: AlignedLog, scorer: UnorderedScorer) -> Attacked:
+        """Rank the log by each variant as it stands, whichever of its words is which."""
+        shown = [[word.id for word in text.places[at].shown] for at in text.replaced]
+        released = np.array(shown, dtype=np.int64).reshape(len(shown), -1).T
+        words, where = np.unique(released, return_inverse=True)
+        (rows,) = [rows for _, rows in evidence_rows(self.evidence, [_each_alone(text, words)])]
+        variants = (rows[places] for places in where.reshape(released.shape))
+        scored = scorer.of_variants(variants, released.shape[1])
+        (ranked,) = rank_queries([(text, rows)], log, shape_shows=False, score=lambda *_: scored)
+        return ranked
+
+    def _inference(self, log: AlignedLog, attack: str, ranked: list[Attacked]) -> Inference:
         return Inference(
-            attack="aligned",
+            attack=attack,
             knows=f"{KNOWN_MECHANISM}; a {log.name} with the true one in it",
             log=len(log.log),
             added=self.added,
@@ -407,6 +434,12 @@ class _Attacker:
             depth=DEPTH,
             queries=tuple(ranked),
         )
+
+
+def _each_alone(text: PlacedText, words: IntArray) -> PlacedText:
+    """A text whose places show one of these words each."""
+    places = tuple(Place((Reading("", int(word)),), False) for word in words)
+    return replace(text, places=places)
 
 
 @lru_cache(maxsize=4)

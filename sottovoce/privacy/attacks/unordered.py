@@ -171,16 +171,25 @@ class UnorderedScorer:
 
     def __call__(self, rows: Float32Array, shape: Shape | None = None) -> Scored:
         """Score all queries that can have been meant; their shape does not show."""
-        places = len(rows)
+        return self.of_variants([rows], len(rows))
+
+    def of_variants(self, variants: Iterable[Float32Array], places: int) -> Scored:
+        """Score them by variants in orders of their own: the product of what each of them says.
+
+        variants
+            A table of each, (places, size + 1). One alone is that of places found before.
+        """
         lengths = range(1, places + 1) if self.padded else (places,)
         groups = [self.log.groups[length] for length in lengths if length in self.log.groups]
         if not groups or not places:
             return Scored(np.empty(0, dtype=np.int64), np.empty(0))
-        table = rows.astype(np.float64)
-        top = table.max(axis=1, keepdims=True)
-        table -= np.where(np.isfinite(top), top, 0.0)
-        scores = np.concatenate([self._scores(table, group.columns) for group in groups])
         queries = np.concatenate([group.queries for group in groups])
+        scores = np.zeros(len(queries))
+        for rows in variants:
+            table = rows.astype(np.float64)
+            top = table.max(axis=1, keepdims=True)
+            table -= np.where(np.isfinite(top), top, 0.0)
+            scores += np.concatenate([self._scores(table, group.columns) for group in groups])
         if self.log.frequencies is not None:
             scores = scores + self.log.frequencies[queries]
         return Scored(queries, scores)
