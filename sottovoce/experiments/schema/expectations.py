@@ -50,7 +50,7 @@ Rows: TypeAlias = dict[str, set[Value]]
 """Rows of a table that come out of a plan: the values that each column has. A column that is not
 there may have any."""
 
-SIGNS = (">", "<", "~")
+SIGNS = (">", "<", "~", ",")
 
 
 # Reading
@@ -119,7 +119,7 @@ def _order(document: Document, place: Place, table: ExpectedOrder) -> ExpectedOr
     ):
         document.problem(
             (*place, "order"),
-            f"write values of the column {table.by} with >, < or ~ between them, such as "
+            f"write values of the column {table.by} with >, <, ~ or , between them, such as "
             '["vickrey-cmp", ">", "cmp", "~", "mahalanobis"]',
         )
     else:
@@ -223,7 +223,8 @@ def _planned(experiment: Experiment) -> Iterator[tuple[str, Rows]]:
                     relatives = {relatives_label(kind, word) for kind in RELATIVES}
                     yield "words", {"mechanism": {*relatives}, "measure": {DISTANCE, ANGLE}}
             case Learn():
-                rows = {"task": {task_name(job.task)}, "measure": {"accuracy", *RANKING}}
+                measures = {"accuracy", *RANKING, *job.downstream.similarity}
+                rows = {"task": {task_name(job.task)}, "measure": {*measures}}
                 yield "tasks", _of_mechanism(job) | rows
 
 
