@@ -60,9 +60,12 @@ def test_contract_on_the_default_space(spec, default_space):
 
 @pytest.fixture(scope="module")
 def resources(request):
-    """What text mechanisms work on: WordNet, and the demo collection on this machine."""
-    wordnet = request.getfixturevalue("wordnet")
-    return {"wordnet": wordnet, "engine": BM25(load_collection("demo").documents[:150])}
+    """What text mechanisms work on: WordNet, the demo collection on this machine, a word space."""
+    return {
+        "wordnet": request.getfixturevalue("wordnet"),
+        "engine": BM25(load_collection("demo").documents[:150]),
+        "space": request.getfixturevalue("default_space"),
+    }
 
 
 @pytest.mark.parametrize("check", testing.TEXT_CHECKS, ids=lambda check: check.__name__)

@@ -109,6 +109,10 @@ class BertEncoder:
         return hashlib.sha256(f"{files} int8".encode()).hexdigest() if model.int8 else files
 
     def encode(self, texts: Sequence[str]) -> Float32Array:
+        return unit_rows(self.raw(texts))
+
+    def raw(self, texts: Sequence[str]) -> Float32Array:
+        """The vectors as the model gives them, of any length."""
         clean = self._read(texts)
         tokens = self._tokenizer.tokens(clean)
         rows = np.zeros((len(clean), self.dimension), dtype=np.float32)
@@ -118,7 +122,7 @@ class BertEncoder:
 
         filled = [place for place, text in enumerate(clean) if text and tokens[place]]
         parallel_map(encode, _batches(filled, [len(ids) for ids in tokens]))
-        return unit_rows(rows)
+        return rows
 
     def knows(self, texts: Sequence[str]) -> BoolArray:
         return self._tokenizer.knows(self._read(texts))

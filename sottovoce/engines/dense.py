@@ -1,4 +1,4 @@
-"""Dense search: exact inner products of sentence vectors."""
+"""Dense search: exact inner products of sentence vectors, of length 1 or any other."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from sottovoce.collections import Document
 from sottovoce.encoders import Encoder, corpus_vectors, load_encoder
+from sottovoce.encoders.base import query_side
 from sottovoce.engines.base import DocumentEngine, Hit
 from sottovoce.errors import UsageError
 from sottovoce.spaces.scan import FloatBound
@@ -20,7 +21,7 @@ QUERIES_AT_A_TIME = 64
 
 
 class Dense(DocumentEngine):
-    """Documents by the cosine of their sentence vector and the query's.
+    """Documents by the inner product of their sentence vector and the query's.
 
     The vectors are computed once and kept on disk. A float32 product with a proven error finds the
     documents that may be among the best; those are scored again in float64, so that the same query
@@ -53,7 +54,7 @@ class Dense(DocumentEngine):
         depth = min(depth, len(self))
         if not distinct or not depth:
             return [[] for _ in queries]
-        points = self.encoder.encode(distinct)
+        points = query_side(self.encoder).encode(distinct)
         step = max(1, min(QUERIES_AT_A_TIME, SCORES_AT_A_TIME // len(self)))
         parts = [points[start : start + step] for start in range(0, len(points), step)]
         blocks = parallel_map(lambda part: self._block(part, depth), parts)

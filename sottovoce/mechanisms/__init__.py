@@ -11,6 +11,7 @@ from sottovoce.mechanisms import (
     mahalanobis,
     resources,
     santext,
+    syntf,
     tem,
     vickrey,
     wbb,
@@ -28,6 +29,7 @@ __all__ += [
     "register",
     "resources",
     "santext",
+    "syntf",
     "tem",
 ]
 __all__ += ["vickrey", "wbb"]

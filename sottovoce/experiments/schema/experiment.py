@@ -187,7 +187,8 @@ class ExpectedOrder:
 
     ``order`` names values of the column ``by``, with ``>``, ``<``, ``~`` or ``,`` between them.
     Values joined by ``~`` make a group, whose means lie within ``tolerance``; those joined by ``,``
-    make one of which nothing is said; every value of a group lies beyond every value of the next. Not so by ``tolerance`` at most is OKish, by more FAIL.
+    make one of which nothing is said; every value of a group lies beyond every value of the next.
+    Not so by ``tolerance`` at most is OKish, by more FAIL.
     """
 
     name: Text
