@@ -201,6 +201,17 @@ def corpus_vectors(
     return np.concatenate(list(_encoded(encoder, texts, 0, progress)))
 
 
+def write_vectors(
+    file: Path, encoder: Encoder, texts: Sequence[str], progress: Progress | None = None
+) -> None:
+    """Write the vectors of public texts, block by block; go on where a killed process stopped.
+
+    The caller answers for it that the texts are those of that process.
+    """
+    shape = (len(texts), encoder.dimension)
+    _make(file, shape, lambda start: _encoded(encoder, texts, start, progress))
+
+
 def vectors_file(encoder: Encoder, texts: Sequence[str]) -> Path:
     """Where the vectors of these texts are kept, or would be."""
     return embeddings_folder() / f"{_key(encoder, texts)}.npy"
