@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from sottovoce.engines.json_http import JsonHttp
     from sottovoce.engines.opensearch import OpenSearch
     from sottovoce.engines.postgres import Postgres
+    from sottovoce.engines.stored import StoredBM25, StoredDense, make_index
 
 __all__ = ["BM25", "Dense", "EngineError", "Hit", "JsonHttp", "LocalEngine", "OpenSearch"]
 __all__ += ["Postgres", "RankingEngine", "SearchEngine", "TfIdf", "choose_engine", "ranks_of"]
+__all__ += ["StoredBM25", "StoredDense", "make_index"]
 
 __getattr__ = lazy_names(
     __name__,
@@ -35,6 +37,7 @@ __getattr__ = lazy_names(
         ".json_http": "JsonHttp",
         ".opensearch": "OpenSearch",
         ".postgres": "Postgres",
+        ".stored": "StoredBM25, StoredDense, make_index",
     },
 )
 

@@ -18,8 +18,20 @@ from sottovoce.mechanisms import (
 )
 from sottovoce.mechanisms.base import Mechanism, WordMechanism
 from sottovoce.mechanisms.build import kind, mechanism, names, parse, register
+from sottovoce.mechanisms.dp_prompt import DPPrompt
 
-__all__ = ["Mechanism", "WordMechanism", "aea", "cmp", "comet", "cover", "custext", "fea", "kind"]
+__all__ = [
+    "DPPrompt",
+    "Mechanism",
+    "WordMechanism",
+    "aea",
+    "cmp",
+    "comet",
+    "cover",
+    "custext",
+    "fea",
+    "kind",
+]
 __all__ += [
     "cover_subjects",
     "mahalanobis",
