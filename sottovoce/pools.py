@@ -17,7 +17,7 @@ from sottovoce import pool_store
 from sottovoce.arrays import row_blocks
 from sottovoce.collections import DEMO, FROM_PACKAGE, read_strings
 from sottovoce.encoders import corpus_vectors, load_encoder
-from sottovoce.encoders.base import Encoder, embeddings_folder
+from sottovoce.encoders.base import Encoder, embeddings_folder, has_unit_length, query_side
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.files import whole_file
 from sottovoce.spaces.nearest import Nearest
@@ -121,6 +121,20 @@ class Pool:
     def dimension(self) -> int:
         return self.encoder.dimension
 
+    @property
+    def unit_length(self) -> bool:
+        """Whether vectors have length 1."""
+        return has_unit_length(self.encoder)
+
+    @property
+    def one_tower(self) -> bool:
+        """Whether private texts have the vectors that they would have as strings of the pool."""
+        return query_side(self.encoder) is self.encoder
+
+    def vectors_of_texts(self, texts: Sequence[str]) -> Float32Array:
+        """The vectors of private texts, in memory: by the tower for queries, if there are two."""
+        return query_side(self.encoder).encode(texts)
+
     @cached_property
     def sha256(self) -> str:
         """The hash of the strings and of all that decides their vectors."""
@@ -154,6 +168,10 @@ class Pool:
 
         They are kept on disk; see :mod:`sottovoce.subjects`.
         """
+        if not self.unit_length:
+            raise UsageError(
+                "subjects are found by the cosine of vectors: use an encoder of unit length"
+            )
         key = hashlib.sha256(f"subjects {SUBJECTS_LAYOUT} {count} {self.sha256}".encode())
         file = embeddings_folder() / f"{key.hexdigest()}.npy"
         with suppress(OSError, ValueError, EOFError):

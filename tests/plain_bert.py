@@ -47,8 +47,13 @@ def random_weights(seed: int = 0) -> dict[str, np.ndarray]:
     return {name: array.astype(np.float32) for name, array in weights.items()}
 
 
-def states_of(weights: dict[str, np.ndarray], ids: list[int], first_place: int = 0) -> np.ndarray:
-    """The last layer's states of one text, in float64."""
+def states_of(
+    weights: dict[str, np.ndarray],
+    ids: list[int],
+    first_place: int = 0,
+    bias: np.ndarray | None = None,
+) -> np.ndarray:
+    """The last layer's states of one text, in float64; ``bias`` is added to attention."""
     exact = {name: array.astype(np.float64) for name, array in weights.items()}
 
     def dense(states: np.ndarray, name: str) -> np.ndarray:
@@ -74,6 +79,7 @@ def states_of(weights: dict[str, np.ndarray], ids: list[int], first_place: int =
         for head in range(HEADS):
             columns = slice(head * size, (head + 1) * size)
             scores = query[:, columns] @ key[:, columns].T / np.sqrt(size)
+            scores += 0 if bias is None else bias[head]
             seen.append(softmax(scores, axis=1) @ value[:, columns])
         seen = dense(np.concatenate(seen, axis=1), f"{layer}.attention.output.dense")
         states = normalized(states + seen, f"{layer}.attention.output.LayerNorm")

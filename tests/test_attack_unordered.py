@@ -255,5 +255,5 @@ def test_fresh_draws_in_random_order_hide_no_more_than_in_order(default_space: W
             firsts = [query.rank == 1 for query in inference.queries]
             named[order, inference.attack] = float(np.mean(firsts))
     assert set(named) == {("kept", "aligned"), ("shuffled", "aligned"), ("shuffled", "any order")}
-    assert named["shuffled", "any order"] > named["shuffled", "aligned"] + 0.2
+    assert named["shuffled", "any order"] > named["shuffled", "aligned"] + 0.1
     assert named["shuffled", "any order"] >= named["kept", "aligned"] - 0.2

@@ -8,11 +8,12 @@ import sys
 
 import numpy as np
 import pytest
-from plain_bert import LAYERS, PIECES, PLACES, WIDTH, random_weights, states_of, write_folder
+from plain_bert import HEADS, LAYERS, PIECES, PLACES, WIDTH, random_weights, states_of, write_folder
 from strong_folder import copy_strong
 
 from sottovoce.encoders import load_encoder
 from sottovoce.encoders.bert_folder import BertFolder, NotReadAsBert, read_model
+from sottovoce.encoders.bert_names import distance_bias
 from sottovoce.errors import SottovoceError
 
 pytest.importorskip("onnxruntime")
@@ -79,6 +80,91 @@ def assert_cut_after(encoder, tokens):
     most, longer, shorter = encoder.encode(["haut " * (tokens + more) for more in (-2, 5, -3)])
     assert np.array_equal(most, longer)
     assert np.abs(most - shorter).max() > 1e-4
+
+
+DISTILBERT = {
+    "encoder.layer.": "transformer.layer.",
+    "attention.self.query": "attention.q_lin",
+    "attention.self.key": "attention.k_lin",
+    "attention.self.value": "attention.v_lin",
+    "attention.output.dense": "attention.out_lin",
+    "attention.output.LayerNorm": "sa_layer_norm",
+    "intermediate.dense": "ffn.lin1",
+    "output.dense": "ffn.lin2",
+    "output.LayerNorm": "output_layer_norm",
+}
+MPNET = {
+    "attention.self.query": "attention.attn.q",
+    "attention.self.key": "attention.attn.k",
+    "attention.self.value": "attention.attn.v",
+    "attention.output.dense": "attention.attn.o",
+    "attention.output.LayerNorm": "attention.LayerNorm",
+}
+
+
+def without_kinds(names: dict[str, str], prefix: str) -> tuple[dict, dict]:
+    """Weights of a model that knows no kinds of tokens, as BERT's, and under other names."""
+    weights = random_weights()
+    kinds = np.zeros_like(weights.pop("embeddings.token_type_embeddings.weight"))
+    renamed = {}
+    for name, array in weights.items():
+        for bert, other in names.items():
+            name = name.replace(bert, other)
+        renamed[prefix + name] = array
+    return {**weights, "embeddings.token_type_embeddings.weight": kinds}, renamed
+
+
+def test_distilbert_is_bert_under_other_names(tmp_path):
+    weights, renamed = without_kinds(DISTILBERT, "distilbert.")
+    folder = write_folder(
+        tmp_path,
+        renamed,
+        model_type="distilbert",
+        n_layers=LAYERS,
+        n_heads=HEADS,
+        activation="gelu",
+    )
+    rows = load_encoder(str(folder)).encode(list(TEXTS))
+    assert np.abs(rows - expected(weights)).max() < 1e-5
+    edit(folder, activation="relu")
+    with pytest.raises(NotReadAsBert, match="activation is 'relu'"):
+        read_model(folder)
+
+
+def test_mpnet_adds_what_distances_say_to_attention(tmp_path):
+    weights, renamed = without_kinds(MPNET, "")
+    table = np.random.default_rng(7).normal(size=(32, HEADS)).astype(np.float32)
+    folder = write_folder(
+        tmp_path,
+        {**renamed, "encoder.relative_attention_bias.weight": table},
+        model_type="mpnet",
+        pad_token_id=1,
+    )
+    # Before a token or at it: rows 0 to 15, behind it 16 to 31; single distances up to 7.
+    distances = range(-12, 13)
+    row = {d: min(abs(d), 8) + (abs(d) == 12) + 16 * (d > 0) for d in distances}
+    texts = {**TEXTS, "haut " * 11: [2, *[PIECES.index("haut")] * 11, 3]}
+    vectors = []
+    for ids in texts.values():
+        places = range(len(ids))
+        bias = table[[[row[key - query] for key in places] for query in places]]
+        states = states_of(weights, ids, first_place=2, bias=bias.transpose(2, 0, 1))
+        vectors.append(states.mean(axis=0) / np.linalg.norm(states.mean(axis=0)))
+    rows = load_encoder(str(folder)).encode(list(texts))
+    assert np.abs(rows - np.array(vectors)).max() < 1e-5
+    assert not np.allclose(rows[:5], expected(weights, first_place=2), atol=1e-2)
+
+
+def test_distances_of_mpnet_widen_by_the_root_of_two():
+    table = np.arange(32, dtype=np.float32)[:, None]
+    behind = distance_bias(table, 200)[0, 0, 0]
+    firsts = [0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 23, 32, 46, 64, 91]
+    assert behind[0] == 0
+    changes = [1 + at for at in np.flatnonzero(np.diff(behind)).tolist()]
+    assert changes == firsts[1:]
+    assert behind[1:].tolist() == sorted(behind[1:])
+    assert (behind[1], behind[-1]) == (17, 31)
+    assert np.array_equal(distance_bias(table, 200)[0, 0, :, 0][1:], behind[1:] - 16)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +266,7 @@ REFUSED = {
     ],
     "config.json is not JSON": lambda folder: (folder / "config.json").write_text("{"),
     "config.json holds no settings": lambda folder: (folder / "config.json").write_text("[]"),
-    "model_type is not bert": lambda folder: edit(folder, model_type="mpnet"),
+    "model_type is not bert": lambda folder: edit(folder, model_type="t5"),
     "hidden_act is 'relu'": lambda folder: edit(folder, hidden_act="relu"),
     "position_embedding_type is 'relative_key'": lambda folder: edit(
         folder, position_embedding_type="relative_key"

@@ -226,6 +226,7 @@ def test_mechanisms_are_described(run, tmp_path):
             **dict.fromkeys(["santext", "tem", "comet-cmp", "comet-mahalanobis"], "metric"),
             **dict.fromkeys(["wbb", "aea", "fea", "incognito", "versatile"], "none"),
             "custext": "group",
+            "syntf": "local",
             **dict.fromkeys(["cover", "cover-subjects"], "local"),
         }
     one = run("mechanisms", "mahalanobis:compat=pypantera").stdout.decode()

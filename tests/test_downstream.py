@@ -162,6 +162,30 @@ def test_a_test_file_is_never_trained_on(mechanisms):
     assert majority.value == 0.5
 
 
+def test_training_texts_that_stay_clean_are_not_obfuscated(mechanisms):
+    data = reviews()
+    train, test = data.sample(100), data.sample(40)
+    compared = []
+
+    def compare(texts, released):
+        compared.append((texts, released))
+        return {"jaccard": np.array([float(a == b) for a, b in zip(texts, released, strict=True)])}
+
+    every = experiment(train, test=test).obfuscated(mechanisms[0], 3)
+    chosen = experiment(train, test=test, regimes=("only test",), compare=compare)
+    count = []
+    similar, accuracy = chosen.obfuscated(mechanisms[0], 3, progress=count.append)
+    assert sum(count) == len(test), "only these were obfuscated"
+    (same,) = [outcome for outcome in every if outcome.setting.hidden == "only test"]
+    assert accuracy.setting == same.setting
+    assert np.array_equal(accuracy.values, same.values), "the same draws, text by text"
+    ((texts, released),) = compared
+    assert texts == test.texts
+    assert (similar.setting.model, similar.setting.hidden) == ("similarity", "only test")
+    assert similar.items.tolist() == list(range(100, 140))
+    assert len(released) == 40
+
+
 def test_the_majority_is_that_of_the_training_texts():
     data = LabelledTexts(("up", "up", "up", "down"), ("a", "a", "a", "b"))
     test = LabelledTexts(("up", "down", "down", "down"), ("a", "b", "b", "b"))

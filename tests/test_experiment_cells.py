@@ -575,6 +575,36 @@ def test_lessons_are_those_of_the_downstream_tasks(runner, default_space, tmp_pa
     }
 
 
+def test_a_lesson_compares_obfuscated_texts_with_their_originals(runner, default_space, tmp_path):
+    pytest.importorskip("sklearn")
+    task = task_files(tmp_path)[0]
+    asked = Downstream(
+        (task,),
+        ("tfidf",),
+        limit=50,
+        test=task,
+        regimes=("only test",),
+        similarity=("jaccard", "semantic"),
+        similarity_encoder="light",
+    )
+    means = {}
+    for epsilon in (0.01, 1000.0):
+        table = runner.run(Learn(task, "ours", "cmp", epsilon, 1, GLOVE, asked)).table
+        rows = [row for row in table.to_pylist() if row["model"] == "similarity"]
+        assert {row["obfuscated"] for row in rows} == {"only test"}
+        assert {row["item"] for row in rows} == set(range(50, 50 + len(read_task(task))))
+        for measure in ("jaccard", "semantic"):
+            values = [row["value"] for row in rows if row["measure"] == measure]
+            means[measure, epsilon] = np.mean(values)
+    assert means["jaccard", 0.01] < 0.1 < 0.9 < means["jaccard", 1000.0]
+    assert means["semantic", 0.01] < 0.7 < 0.95 < means["semantic", 1000.0]
+    keys = {
+        runner.key(Learn(task, "ours", "cmp", 1.0, 1, GLOVE, each))
+        for each in (asked, replace(asked, test=None), replace(asked, similarity=("jaccard",)))
+    }
+    assert len(keys) == 3
+
+
 # Keys
 
 

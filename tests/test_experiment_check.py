@@ -189,6 +189,12 @@ def test_an_order_is_checked_step_by_step_and_group_by_group(tmp_path):
     assert only(check(results, [], [order("a", "~", "d", tolerance=0.2)])).verdict == "OKish"
 
 
+def test_nothing_is_said_among_values_joined_by_a_comma(tmp_path):
+    results = Results(finished(tmp_path, {"a": 0.9, "b": 0.3, "c": 0.2, "d": 0.4}))
+    assert only(check(results, [], [order("a", ",", "b", ">", "c")])).verdict == "OK"
+    assert only(check(results, [], [order("a", ",", "b", ">", "c", ",", "d")])).verdict == "OKish"
+
+
 def test_a_step_fails_if_any_of_its_members_is_out_of_place(tmp_path):
     results = Results(finished(tmp_path, {"a": 0.9, "b": 0.3, "c": 0.5}))
     _, step = check(results, [], [order("a", "~", "b", ">", "c")])

@@ -9,8 +9,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from plain_bert import random_weights, write_folder
 
 from sottovoce.errors import SottovoceError
+from sottovoce.evaluation import read_task
 from sottovoce.experiments.grid import Draw, Leak, Search, plan
 from sottovoce.experiments.results import Results
 from sottovoce.experiments.schema.expectations import expectations_of
@@ -41,13 +43,27 @@ def read(file: Path, shared_data: Path) -> Experiment:
     return read_experiment(file, shared_data)
 
 
+@pytest.fixture(scope="module")
+def prepared_data(shared_data, tmp_path_factory) -> Path:
+    """The data with what paper 004 needs besides; a small model stands for all-mpnet-base-v2."""
+    spec = importlib.util.spec_from_file_location("prepare", FOLDER / "prepare.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    folder = tmp_path_factory.mktemp("data")
+    mpnet = write_folder(folder / "model", random_weights())
+    module.prepare(shared_data, folder / "new", mpnet)
+    return folder / "new"
+
+
 def test_every_paper_has_a_file():
     assert {file.name[:3] for file in FILES} == {*PAPERS}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_a_file_is_read_without_problems_and_says_where_we_differ(file, shared_data, default_space):
-    experiment = read(file, shared_data)
+def test_a_file_is_read_without_problems_and_says_where_we_differ(
+    file, prepared_data, default_space
+):
+    experiment = read(file, prepared_data)
     assert experiment.name == file.stem
     assert len(experiment.notes) >= 5
     assert sum(map(len, plan(experiment))) >= 5
@@ -109,6 +125,24 @@ def test_the_one_command_works_in_little(name, shared_data, default_space, tmp_p
     measured = set(Results(tmp_path / name).queries["query_id"].to_pylist())
     assert len(measured) == 3
     assert (tmp_path / name / "report" / "report.html").is_file()
+
+
+def test_no_tweet_is_in_two_parts(prepared_data):
+    parts = [
+        read_task(prepared_data / "made" / f"{name}.jsonl")
+        for name in ("tweets", "learnt-tweets", "public-tweets")
+    ]
+    assert [len(part) for part in parts] == [1000, 4000, 9284]
+    everything = read_task(prepared_data / "classification" / "tweeteval_sentiment.jsonl.gz")
+    assert parts[0].texts == everything.sample(1000).texts
+    assert sorted(text for part in parts for text in part.texts) == sorted(everything.texts)
+
+
+def test_table_1_and_2_of_comet_are_expected_in_full():
+    for name, table in (("004-comet", "queries"), ("004-comet-sentiment", "tasks")):
+        expected, _ = expectations_of(FOLDER / f"{name}.toml")
+        assert len(expected) == 6 * 8 * 2
+        assert {figure.table for figure in expected} == {table}
 
 
 def test_the_demo_experiment_needs_nothing_but_the_demo(default_space):

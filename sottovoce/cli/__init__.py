@@ -17,6 +17,7 @@ from sottovoce.cli import (
     deniability,
     downstream,
     experiment,
+    index,
     ledger,
     mechanisms,
     membership,
@@ -78,7 +79,7 @@ COMMANDS = {
         membership.membership,
         downstream.downstream,
     ),
-    SETUP: (mechanisms.mechanisms,),
+    SETUP: (mechanisms.mechanisms, index.index),
 }
 for panel, commands in COMMANDS.items():
     for command in commands:

@@ -1,7 +1,8 @@
-"""Sentence encoders: texts in, unit vectors out; everything stays on this machine."""
+"""Sentence encoders: texts in, vectors out; everything stays on this machine."""
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from sottovoce.encoders.base import Encoder, corpus_vectors, encode_words, shared_encoder
@@ -12,6 +13,8 @@ __all__ = ["Encoder", "corpus_vectors", "encode_words", "encoder_name", "load_en
 
 def load_encoder(name: str = "auto") -> Encoder:
     """Load ``light``, ``strong``, ``strong-int8``, or a model of your own by its folder or name.
+
+    ``FILE.toml`` describes one whose vectors have any length, or which has two towers.
 
     ``auto`` is the strong one where it is installed, else the light one; the encoder's name
     says which. Each is loaded once a process, and never from a network.
@@ -29,7 +32,16 @@ def load_encoder(name: str = "auto") -> Encoder:
         from sottovoce.encoders.strong import StrongInt8Encoder
 
         return shared_encoder(StrongInt8Encoder)
+    if name.endswith(".toml"):
+        return _described(name)
     return _own_model(name)
+
+
+@cache
+def _described(file: str) -> Encoder:
+    from sottovoce.encoders.described import DescribedEncoder
+
+    return DescribedEncoder(file, load_encoder)
 
 
 def _own_model(name: str) -> Encoder:

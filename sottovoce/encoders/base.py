@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.lib import format as npy
 
+from sottovoce.arrays import unit_rows
 from sottovoce.errors import UsageError
 from sottovoce.files import GROWING, locked, move_file
 from sottovoce.paths import cache_folder
@@ -35,6 +36,10 @@ class Encoder(Protocol):
         The length of a vector.
     exact_batches
         Whether batches change no bit of a vector, not even by rounding.
+
+    Two more are optional. ``unit_length``, if it is there and False, says that vectors have any
+    length (:func:`has_unit_length`). ``encode_queries`` is a second tower: vectors of queries and
+    private texts, to be multiplied with the others (:func:`query_side`).
     """
 
     name: str
@@ -46,7 +51,7 @@ class Encoder(Protocol):
         """A hash of everything that decides the vectors; vectors kept on disk go by it."""
 
     def encode(self, texts: Sequence[str]) -> Float32Array:
-        """A row of length 1 for each text, zeros for a blank one.
+        """A row of length 1 (or any, see above) for each text, zeros for a blank one.
 
         Batches change nothing but, where ``exact_batches`` is False, the rounding.
         """
@@ -71,6 +76,70 @@ def readable(texts: Sequence[str]) -> list[str]:
     return [text.encode("utf-8", "replace").decode().strip() for text in texts]
 
 
+# Lengths and towers
+
+
+def has_unit_length(encoder: Encoder) -> bool:
+    """Whether all vectors but those of blank texts have length 1."""
+    return bool(getattr(encoder, "unit_length", True))
+
+
+def query_side(encoder: Encoder) -> Encoder:
+    """The encoder of queries: the same one, unless it has a tower of their own."""
+    return _QuerySide(encoder) if isinstance(encoder, _TwoTowers) else encoder
+
+
+def at_unit_length(encoder: Encoder) -> Encoder:
+    """The encoder with vectors of length 1, whose product is the cosine."""
+    return encoder if has_unit_length(encoder) else _AtUnitLength(encoder)
+
+
+@runtime_checkable
+class _TwoTowers(Protocol):
+    def encode_queries(self, texts: Sequence[str]) -> Float32Array: ...
+
+
+class _View:
+    """Another encoder, used in a certain way."""
+
+    use: ClassVar[str]
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self.name, self.dimension = encoder.name, encoder.dimension
+        self.exact_batches = encoder.exact_batches
+        self.unit_length = has_unit_length(encoder)
+
+    @property
+    def fingerprint(self) -> str:
+        return f"{self._encoder.fingerprint} {self.use}"
+
+    def encode(self, texts: Sequence[str]) -> Float32Array:
+        return self._encoder.encode(texts)
+
+    def knows(self, texts: Sequence[str]) -> BoolArray:
+        return self._encoder.knows(texts)
+
+
+class _QuerySide(_View):
+    use = "queries"
+
+    def encode(self, texts: Sequence[str]) -> Float32Array:
+        tower = self._encoder
+        return tower.encode_queries(texts) if isinstance(tower, _TwoTowers) else tower.encode(texts)
+
+
+class _AtUnitLength(_View):
+    use = "at length 1"
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__(encoder)
+        self.unit_length = True
+
+    def encode(self, texts: Sequence[str]) -> Float32Array:
+        return unit_rows(super().encode(texts))
+
+
 # Words: a vector that is drawn around must be one vector, to the last bit.
 
 
@@ -84,27 +153,20 @@ def one_by_one(encoder: Encoder) -> Encoder:
     return encoder if encoder.exact_batches else _OneByOne(encoder)
 
 
-class _OneByOne:
+class _OneByOne(_View):
     """Another encoder, which gets each text alone."""
 
-    exact_batches = True
+    use = "one by one"
 
     def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-        self.name, self.dimension = encoder.name, encoder.dimension
-
-    @property
-    def fingerprint(self) -> str:
-        return f"{self._encoder.fingerprint} one by one"
+        super().__init__(encoder)
+        self.exact_batches = True
 
     def encode(self, texts: Sequence[str]) -> Float32Array:
         rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for place, text in enumerate(texts):
             rows[place] = self._encoder.encode([text])[0]
         return rows
-
-    def knows(self, texts: Sequence[str]) -> BoolArray:
-        return self._encoder.knows(texts)
 
 
 # Vectors of a corpus: computed once, kept on disk, mapped into memory. Only documents come here,
@@ -147,6 +209,17 @@ def kept_vectors(encoder: Encoder, texts: Sequence[str]) -> Float32Array | None:
     if not encoder.exact_batches:
         return None
     return _opened(vectors_file(encoder, texts), (len(texts), encoder.dimension))
+
+
+def write_vectors(
+    file: Path, encoder: Encoder, texts: Sequence[str], progress: Progress | None = None
+) -> None:
+    """Write the vectors of public texts, block by block; go on where a killed process stopped.
+
+    The caller answers for it that the texts are those of that process.
+    """
+    shape = (len(texts), encoder.dimension)
+    _make(file, shape, lambda start: _encoded(encoder, texts, start, progress))
 
 
 def vectors_file(encoder: Encoder, texts: Sequence[str]) -> Path:

@@ -15,7 +15,13 @@ import numpy as np
 
 from sottovoce.arrays import unit_rows
 from sottovoce.encoders.base import readable, shared_encoder
-from sottovoce.encoders.bert_graph import STATES, TOKENS, bert_session
+from sottovoce.encoders.bert_graph import BIAS, STATES, TOKENS, bert_session
+from sottovoce.encoders.bert_names import (
+    RELATIVE_BIAS,
+    called_as_bert,
+    distance_bias,
+    place_vectors,
+)
 from sottovoce.encoders.tokenizer import TextTokenizer
 from sottovoce.errors import SottovoceError
 from sottovoce.files import files_hash
@@ -75,9 +81,7 @@ class BertEncoder:
         weights = _read_weights(model.weights)
         try:
             self._words = weights["embeddings.word_embeddings.weight"]
-            # Texts are single sentences to the model: all tokens are of the first kind.
-            kind = weights["embeddings.token_type_embeddings.weight"][0]
-            places = weights["embeddings.position_embeddings.weight"] + kind
+            places = place_vectors(weights)
             self._session = bert_session(
                 weights, model.layers, model.heads, model.epsilon, int8=model.int8
             )
@@ -87,6 +91,7 @@ class BertEncoder:
                 "layers: get the files of the model again"
             ) from None
         self._places = places[model.first_place :]
+        self._distances = weights.get(RELATIVE_BIAS)
         most_tokens = min(model.most_tokens, len(self._places))
         self._tokenizer = TextTokenizer.open(model.tokenizer, most_tokens)
         self.dimension = self._words.shape[1]
@@ -104,6 +109,10 @@ class BertEncoder:
         return hashlib.sha256(f"{files} int8".encode()).hexdigest() if model.int8 else files
 
     def encode(self, texts: Sequence[str]) -> Float32Array:
+        return unit_rows(self.raw(texts))
+
+    def raw(self, texts: Sequence[str]) -> Float32Array:
+        """The vectors as the model gives them, of any length."""
         clean = self._read(texts)
         tokens = self._tokenizer.tokens(clean)
         rows = np.zeros((len(clean), self.dimension), dtype=np.float32)
@@ -113,7 +122,7 @@ class BertEncoder:
 
         filled = [place for place, text in enumerate(clean) if text and tokens[place]]
         parallel_map(encode, _batches(filled, [len(ids) for ids in tokens]))
-        return unit_rows(rows)
+        return rows
 
     def knows(self, texts: Sequence[str]) -> BoolArray:
         return self._tokenizer.knows(self._read(texts))
@@ -125,7 +134,10 @@ class BertEncoder:
     def _pooled(self, tokens: IntArray) -> Float32Array:
         """The vectors of texts of the same length, (texts, places), not yet of length 1."""
         embedded = self._words[tokens] + self._places[: tokens.shape[1]]
-        (states,) = self._session.run([STATES], {TOKENS: embedded})
+        inputs = {TOKENS: embedded}
+        if self._distances is not None:
+            inputs[BIAS] = distance_bias(self._distances, tokens.shape[1])
+        (states,) = self._session.run([STATES], inputs)
         pooled = states[:, 0] if self._model.pooling == "cls" else states.mean(axis=1)
         return np.asarray(pooled, dtype=np.float32)
 
@@ -136,7 +148,7 @@ def onnx_is_here() -> bool:
 
 
 def _read_weights(file: Path) -> dict[str, Float32Array]:
-    """The weights as float32, without the name that some files put before all of them."""
+    """The weights as float32, under BERT's names."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -146,10 +158,8 @@ def _read_weights(file: Path) -> dict[str, Float32Array]:
         raise SottovoceError(
             f"{file} could not be read ({type(error).__name__}): get the files of the model again"
         ) from None
-    return {
-        name.removeprefix("bert.").removeprefix("roberta."): array.astype(np.float32, copy=False)
-        for name, array in weights.items()
-    }
+    names = called_as_bert(weights)
+    return {name: array.astype(np.float32, copy=False) for name, array in names.items()}
 
 
 def _batches(places: list[int], lengths: list[int]) -> list[list[int]]:

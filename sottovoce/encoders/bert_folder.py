@@ -13,7 +13,10 @@ WEIGHTS, TOKENIZER, CONFIG = "model.safetensors", "tokenizer.json", "config.json
 SENTENCE, TOKENIZING = "sentence_bert_config.json", "tokenizer_config.json"
 MODULES = "modules.json"
 
-PLACES_AFTER_PADDING = {"bert": False, "roberta": True, "xlm-roberta": True, "camembert": True}
+PLACES_AFTER_PADDING = {
+    **dict.fromkeys(("bert", "distilbert"), False),
+    **dict.fromkeys(("roberta", "xlm-roberta", "camembert", "mpnet"), True),
+}
 """Models of BERT's layers, and whether places are counted from behind the padding's number on."""
 MODULES_READ = ["Transformer", "Pooling", "Normalize"]
 POOLING_MODES: dict[str, Pooling] = {
@@ -65,8 +68,8 @@ def read_model(folder: Path) -> BertModel:
     return BertModel(
         weights=transformer / WEIGHTS,
         tokenizer=transformer / TOKENIZER,
-        layers=_number(config, "num_hidden_layers"),
-        heads=_number(config, "num_attention_heads"),
+        layers=_number(config, "n_layers" if kind == "distilbert" else "num_hidden_layers"),
+        heads=_number(config, "n_heads" if kind == "distilbert" else "num_attention_heads"),
         epsilon=float(config.get("layer_norm_eps", 1e-12)),
         pooling=_pooling(_read(pooling)),
         most_tokens=min(places, int(cut or places)),
@@ -93,7 +96,10 @@ def _modules(folder: Path) -> tuple[Path, Path]:
 
 def _refuse_variants(config: dict[str, Any]) -> None:
     """Refuse what would give other vectors than the published ones."""
-    expected = {"hidden_act": "gelu", "position_embedding_type": "absolute"}
+    expected = {
+        **dict.fromkeys(("hidden_act", "activation"), "gelu"),
+        "position_embedding_type": "absolute",
+    }
     for setting, value in expected.items():
         if config.get(setting, value) != value:
             raise NotReadAsBert(f"its {setting} is {config[setting]!r}, not {value!r}")

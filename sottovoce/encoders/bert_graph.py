@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.encoders.bert_names import RELATIVE_BIAS
 from sottovoce.types import Float32Array
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ Weights = Mapping[str, Float32Array]
 
 TOKENS, STATES = "tokens", "states"
 """Input: embedded tokens (texts, places, width); output: states of the same shape."""
+BIAS = "bias"
+"""Input of models that have one: what two places add to attention, (1, heads, places, places)."""
 _FUSED = "com.microsoft"
 """The domain of the operators that onnxruntime adds to the standard: attention in one piece."""
 
@@ -62,10 +65,14 @@ def bert_graph(
     graph.node("Identity", [states], STATES)
     width = len(weights["embeddings.LayerNorm.weight"])
     shape: list[str | int | None] = ["texts", "places", width]
+    inputs = [helper.make_tensor_value_info(TOKENS, TensorProto.FLOAT, shape)]
+    if graph.has_bias:
+        square: list[str | int | None] = [1, heads, "places", "places"]
+        inputs.append(helper.make_tensor_value_info(BIAS, TensorProto.FLOAT, square))
     made = helper.make_graph(
         graph.nodes,
         "bert",
-        [helper.make_tensor_value_info(TOKENS, TensorProto.FLOAT, shape)],
+        inputs,
         [helper.make_tensor_value_info(STATES, TensorProto.FLOAT, shape)],
         graph.constants,
     )
@@ -79,6 +86,7 @@ class _Graph:
 
     def __init__(self, weights: Weights, heads: int, epsilon: float) -> None:
         self.weights, self.heads, self.epsilon = weights, heads, epsilon
+        self.has_bias = RELATIVE_BIAS in weights
         self.nodes: list[NodeProto] = []
         self.constants: list[TensorProto] = []
 
@@ -102,7 +110,9 @@ class _Graph:
             "Add", [joined, self.constant(f"{name}.joined.bias", bias)], f"{name}.joined"
         )
         self.node("Split", [joined], *parts, axis=-1, num_outputs=len(parts))
-        return self.node("MultiHeadAttention", parts, name, domain=_FUSED, num_heads=self.heads)
+        # In between, the operator takes a second bias, and masks.
+        inputs = [*parts, "", "", BIAS] if self.has_bias else parts
+        return self.node("MultiHeadAttention", inputs, name, domain=_FUSED, num_heads=self.heads)
 
     def product(self, states: str, name: str) -> str:
         """A dense map without its bias."""

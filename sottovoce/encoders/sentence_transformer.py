@@ -49,12 +49,16 @@ class SentenceTransformerEncoder:
         return digest.hexdigest()
 
     def encode(self, texts: Sequence[str]) -> Float32Array:
+        return unit_rows(self.raw(texts))
+
+    def raw(self, texts: Sequence[str]) -> Float32Array:
+        """The vectors as the model gives them: of length 1 where it ends in such a module."""
         clean = readable(texts)
         rows = np.zeros((len(clean), self.dimension), dtype=np.float32)
         filled = [place for place, text in enumerate(clean) if text]
         if filled:
             rows[filled] = self._vectors([clean[place] for place in filled])
-        return unit_rows(rows)
+        return rows
 
     def knows(self, texts: Sequence[str]) -> BoolArray:
         return self._tokenizer.knows(readable(texts))

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from sottovoce.engines.json_http import JsonHttp
     from sottovoce.engines.opensearch import OpenSearch
     from sottovoce.engines.postgres import Postgres
+    from sottovoce.engines.stored import StoredBM25, StoredDense, make_index
 
 __all__ = ["BM25", "Dense", "EngineError", "Hit", "JsonHttp", "LocalEngine", "OpenSearch"]
 __all__ += ["Postgres", "RankingEngine", "SearchEngine", "TfIdf", "choose_engine", "ranks_of"]
+__all__ += ["StoredBM25", "StoredDense", "make_index"]
 
 __getattr__ = lazy_names(
     __name__,
@@ -35,11 +37,13 @@ __getattr__ = lazy_names(
         ".json_http": "JsonHttp",
         ".opensearch": "OpenSearch",
         ".postgres": "Postgres",
+        ".stored": "StoredBM25, StoredDense, make_index",
     },
 )
 
 CHOICES = (
-    *("bm25", "bm25:de", "tfidf", "tfidf:de", "dense", "dense:ENCODER", "http:FILE.toml"),
+    *("bm25", "bm25:de", "tfidf", "tfidf:de", "dense", "dense:ENCODER"),
+    *("stored:FOLDER", "stored-dense:FOLDER", "http:FILE.toml"),
     *("opensearch:URL/INDEX", "postgres:DSN#TABLE"),
 )
 _KINDS = tuple(dict.fromkeys(choice.partition(":")[0] for choice in CHOICES))
@@ -49,8 +53,9 @@ def choose_engine(spec: str, documents: Iterable[Document] | None = None) -> Sea
     """Build the engine that a spec names.
 
     ``bm25[:LANGUAGE]``, ``tfidf[:LANGUAGE]``, ``dense[:ENCODER]`` search the given documents on
-    this machine. Those with an address ask a server that has documents of its own:
-    ``http:FILE.toml``, ``opensearch:URL/INDEX``, ``postgres:DSN#TABLE`` or
+    this machine. ``stored:FOLDER`` and ``stored-dense:FOLDER`` search an index on disk, which
+    :func:`sottovoce.engines.stored.make_index` wrote. Those with an address ask a server that has
+    documents of its own: ``http:FILE.toml``, ``opensearch:URL/INDEX``, ``postgres:DSN#TABLE`` or
     ``postgres:DSN#TABLE:ID,TITLE,TEXT``.
     """
     kind, _, detail = spec.strip().partition(":")
@@ -63,6 +68,14 @@ def choose_engine(spec: str, documents: Iterable[Document] | None = None) -> Sea
             from sottovoce.engines.dense import Dense
 
             return Dense(_given(documents), encoder=encoder or "auto")
+        case "stored", folder if folder:
+            from sottovoce.engines.stored import StoredBM25
+
+            return StoredBM25(folder)
+        case "stored-dense", folder if folder:
+            from sottovoce.engines.stored import StoredDense
+
+            return StoredDense(folder)
         case "http", path if path and not path.startswith("//"):
             from sottovoce.engines.json_http import JsonHttp
 

@@ -161,6 +161,29 @@ class Documents:
         return Hit(document.doc_id, score, document.title, beginning(document.text))
 
 
+class KeptDocuments(Protocol):
+    """What engines ask of their documents, in memory or on disk."""
+
+    @property
+    def sha256(self) -> str:
+        """A hash of all documents in their order."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Document]: ...
+
+    def texts(self) -> Sequence[str]:
+        """The title and text of each."""
+
+    def text(self, doc_id: str) -> str:
+        """The title and text of one."""
+
+    def place(self, doc_id: str) -> int:
+        """Where a document stands, from 0."""
+
+    def hit(self, place: int, score: float) -> Hit:
+        """The document at this place, as an engine answers it."""
+
+
 class DocumentEngine:
     """What all engines over documents on this machine have in common."""
 
@@ -170,7 +193,7 @@ class DocumentEngine:
     most_queries: int | None = None
 
     def __init__(self, documents: Iterable[Document]) -> None:
-        self._documents = Documents(documents)
+        self._documents: KeptDocuments = Documents(documents)
 
     def __len__(self) -> int:
         return len(self._documents)

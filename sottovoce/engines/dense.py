@@ -1,4 +1,4 @@
-"""Dense search: exact inner products of sentence vectors."""
+"""Dense search: exact inner products of sentence vectors, of length 1 or any other."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import numpy as np
 
 from sottovoce.collections import Document
 from sottovoce.encoders import Encoder, corpus_vectors, load_encoder
+from sottovoce.encoders.base import query_side
 from sottovoce.engines.base import DocumentEngine, Hit
 from sottovoce.errors import UsageError
 from sottovoce.spaces.scan import FloatBound
 from sottovoce.threads import parallel_map
 from sottovoce.types import Float32Array, Float64Array, IntArray, Progress
 
-SCORES_AT_A_TIME = 1 << 22
-"""Float32 scores that a thread holds at once (16 MB)."""
-QUERIES_AT_A_TIME = 64
+QUERIES_AT_A_TIME, DOCUMENTS_AT_A_TIME = 64, 1 << 16
+"""Together the float32 scores that a thread holds at once (16 MB)."""
 
 
 class Dense(DocumentEngine):
-    """Documents by the cosine of their sentence vector and the query's.
+    """Documents by the inner product of their sentence vector and the query's.
 
     The vectors are computed once and kept on disk. A float32 product with a proven error finds the
     documents that may be among the best; those are scored again in float64, so that the same query
@@ -36,8 +36,12 @@ class Dense(DocumentEngine):
         self.encoder = load_encoder(encoder) if isinstance(encoder, str) else encoder
         self.name = f"dense:{self.encoder.name}"
         super().__init__(documents)
-        self._vectors = corpus_vectors(self.encoder, self._documents.texts(), progress)
-        self._bound = FloatBound(self._vectors, folded=False)
+        self._use(corpus_vectors(self.encoder, self._documents.texts(), progress))
+
+    def _use(self, vectors: Float32Array) -> None:
+        """Search these vectors, of all documents in their order; they may be mapped."""
+        self._vectors = vectors
+        self._bound = FloatBound(vectors, folded=False)
 
     def __repr__(self) -> str:
         return f"Dense({len(self)} documents, {self.encoder!r})"
@@ -53,9 +57,9 @@ class Dense(DocumentEngine):
         depth = min(depth, len(self))
         if not distinct or not depth:
             return [[] for _ in queries]
-        points = self.encoder.encode(distinct)
-        step = max(1, min(QUERIES_AT_A_TIME, SCORES_AT_A_TIME // len(self)))
-        parts = [points[start : start + step] for start in range(0, len(points), step)]
+        points = query_side(self.encoder).encode(distinct)
+        starts = range(0, len(points), QUERIES_AT_A_TIME)
+        parts = [points[start : start + QUERIES_AT_A_TIME] for start in starts]
         blocks = parallel_map(lambda part: self._block(part, depth), parts)
         rankings = [ranking for block in blocks for ranking in block]
         by_query = zip(distinct, rankings, strict=True)
@@ -68,13 +72,14 @@ class Dense(DocumentEngine):
 
     def _block(self, points: Float32Array, depth: int) -> list[tuple[IntArray, Float64Array]]:
         """Places and scores of the best documents of each query."""
-        rough = points @ self._vectors.T
-        # A document is among the best if it lies no further below the last of them than the error.
-        bars = np.partition(rough, len(self) - depth, axis=1)[:, len(self) - depth]
-        floors = bars - self._bound.slack(points)
+        near = [_Near(depth, float(slack)) for slack in self._bound.slack(points)]
+        for start in range(0, len(self), DOCUMENTS_AT_A_TIME):
+            rough = points @ self._vectors[start : start + DOCUMENTS_AT_A_TIME].T
+            for one_near, scores in zip(near, rough, strict=True):
+                one_near.see(scores, start)
         return [
-            self._best(point, np.flatnonzero(scores >= floor), depth)
-            for point, scores, floor in zip(points, rough, floors, strict=True)
+            self._best(point, one_near.places, depth)
+            for point, one_near in zip(points, near, strict=True)
         ]
 
     def _best(
@@ -86,3 +91,27 @@ class Dense(DocumentEngine):
         scores = (vectors * point.astype(np.float64)).sum(axis=1)
         order = np.argsort(-scores, kind="stable")[:depth]
         return places[order], scores[order]
+
+
+class _Near:
+    """The documents that may be among the best of a query, of all that were seen so far.
+
+    One is if its rough score lies no further below the last of the best than the error.
+    """
+
+    def __init__(self, depth: int, slack: float) -> None:
+        self._depth, self._slack = depth, slack
+        self.places: IntArray = np.zeros(0, dtype=np.int64)
+        self._scores: Float32Array = np.zeros(0, dtype=np.float32)
+        self._floor = -np.inf
+
+    def see(self, scores: Float32Array, start: int) -> None:
+        """Take note of the documents from place ``start`` on."""
+        new = np.flatnonzero(scores >= self._floor)
+        self.places = np.concatenate([self.places, start + new])
+        self._scores = np.concatenate([self._scores, scores[new]])
+        if len(self._scores) > self._depth:
+            last = len(self._scores) - self._depth
+            self._floor = np.partition(self._scores, last)[last] - np.float32(self._slack)
+            near = self._scores >= self._floor
+            self.places, self._scores = self.places[near], self._scores[near]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 
 import numpy as np
@@ -111,15 +111,16 @@ class Lexical(DocumentEngine, ABC):
         # The key of each document for the shared terms alone, and all keys with a score, sorted.
         keys = np.arange(size - 1, -1, -1, dtype=np.int64)
         for term in shared:
-            keys[self._docs[self._span(term)]] += self._weights[self._span(term)] * size
+            shared_docs, weights = self._postings(term)
+            keys[shared_docs] += weights * size
         scored = np.sort(keys[keys >= size])
 
         # The postings of all rarest terms end to end: the document, how much its key gains by the
         # rarest term, and for which query.
-        spans = [self._span(term) for term in rarest]
-        docs = np.concatenate([self._docs[span] for span in spans])
-        gains = np.concatenate([self._weights[span] for span in spans]) * size
-        counts = [span.stop - span.start for span in spans]
+        postings = [self._postings(term) for term in rarest]
+        docs = np.concatenate([docs for docs, _ in postings])
+        gains = np.concatenate([weights for _, weights in postings]) * size
+        counts = [len(docs) for docs, _ in postings]
         query = np.repeat(np.arange(len(rarest), dtype=np.int64), counts)
 
         # The final key of each target for each query: it gains if it has a posting there. The
@@ -177,14 +178,19 @@ class Lexical(DocumentEngine, ABC):
     def _span(self, term: int) -> slice:
         return slice(self._edges[term], self._edges[term + 1])
 
+    def _postings(self, term: int) -> tuple[IntArray, IntArray]:
+        """The documents that hold a term, in order, and what it weighs in each."""
+        span = self._span(term)
+        return self._docs[span], self._weights[span]
+
     def _scores(self, terms: list[int]) -> tuple[IntArray, IntArray]:
         """The documents that hold any of the terms, in order, and their scores in units."""
         if len(terms) == 1:
-            span = self._span(terms[0])
-            return self._docs[span], self._weights[span]
-        spans = [self._span(term) for term in terms] or [slice(0)]
-        docs = np.concatenate([self._docs[span] for span in spans])
-        weights = np.concatenate([self._weights[span] for span in spans])
+            return self._postings(terms[0])
+        nothing = np.zeros(0, dtype=np.int64)
+        postings = [self._postings(term) for term in terms] or [(nothing, nothing)]
+        docs = np.concatenate([docs for docs, _ in postings])
+        weights = np.concatenate([weights for _, weights in postings])
         # Sorted by document, so that the weights of each document can be added up.
         order = np.argsort(docs, kind="stable")
         docs = docs[order]
@@ -217,11 +223,22 @@ class BM25(Lexical):
         return f"BM25({len(self)} documents, k1={self.k1:g}, b={self.b:g})"
 
     def _weigh(self, term: IntArray, tf: IntArray, df: IntArray, lengths: IntArray) -> Float64Array:
-        idf = np.log1p((len(self) - df + 0.5) / (df + 0.5))
-        damping = np.ones(len(self))
-        if lengths.any():
-            damping = self.k1 * (1 - self.b + self.b * lengths / lengths.mean())
-        return np.asarray(idf[term] * tf / (tf + damping[self._docs]))
+        return bm25_weights(df, lengths, self.k1, self.b)(term, tf, self._docs)
+
+
+def bm25_weights(
+    df: IntArray, lengths: IntArray, k1: float, b: float
+) -> Callable[[IntArray, IntArray, IntArray], Float64Array]:
+    """BM25 in a collection: the weights of terms that occur ``tf`` times in documents."""
+    idf = np.log1p((len(lengths) - df + 0.5) / (df + 0.5))
+    damping = np.ones(len(lengths))
+    if lengths.any():
+        damping = k1 * (1 - b + b * lengths / lengths.mean())
+
+    def weigh(term: IntArray, tf: IntArray, docs: IntArray) -> Float64Array:
+        return np.asarray(idf[term] * tf / (tf + damping[docs]))
+
+    return weigh
 
 
 class TfIdf(Lexical):

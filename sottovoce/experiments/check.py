@@ -148,15 +148,17 @@ def _steps(expected: ExpectedOrder, means: _Means) -> Iterator[Checked]:
         name: means.get(expected.table, expected.measure, expected.where | {expected.by: value})
         for name, value in zip(names, ordered, strict=True)
     }
-    groups, signs = [[names[0]]], []
+    groups, signs, alike = [[names[0]]], [], [False]
     for sign, name in zip(expected.order[1::2], names[1:], strict=True):
-        if sign == "~":
+        if sign in ("~", ","):
             groups[-1].append(name)
+            alike[-1] |= sign == "~"
         else:
             signs.append(str(sign))
             groups.append([name])
-    for group in groups:
-        if len(group) > 1:
+            alike.append(False)
+    for group, is_claimed in zip(groups, alike, strict=True):
+        if is_claimed:
             yield _alike(expected, group, values)
     for (first, second), sign in zip(pairwise(groups), signs, strict=True):
         yield _step(expected, first, sign, second, values)

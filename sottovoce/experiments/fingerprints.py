@@ -41,7 +41,7 @@ from sottovoce.mechanisms.build import Facts, resource_kind
 
 LAYOUT = 3
 """Raised when the same version, settings and contents would give another result."""
-BY_CONTENT = ("file", "log", "resources", "tasks")
+BY_CONTENT = ("file", "log", "resources", "tasks", "test")
 """Fields of jobs that name something whose content enters instead."""
 ONLY_SAID = ("name", "settings")
 """What facts say for people: it is no content."""
@@ -118,8 +118,15 @@ class Fingerprints:
         facts = {"task": task, **self._resources(job.spec, job.texts)}
         if "bilstm" in models:
             facts["space"] = self._resource("space", job.texts.only("space"))
-        if "embeddings" in models:
-            facts["encoders"] = _encoder_facts([job.downstream.encoder])
+        if job.downstream.test is not None:
+            facts["test"] = self._file(job.downstream.test)
+        encoders = [job.downstream.encoder] if "embeddings" in models else []
+        if "semantic" in job.downstream.similarity:
+            encoders.append(job.downstream.similarity_encoder)
+        if encoders:
+            facts["encoders"] = _encoder_facts(encoders)
+        if "meteor" in job.downstream.similarity:
+            facts["wordnet"] = self._wordnet()
         return facts
 
     def _audited(self, job: Audit) -> dict[str, Facts]:

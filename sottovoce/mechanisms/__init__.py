@@ -12,6 +12,7 @@ from sottovoce.mechanisms import (
     mahalanobis,
     resources,
     santext,
+    syntf,
     tem,
     versatile,
     vickrey,
@@ -19,8 +20,20 @@ from sottovoce.mechanisms import (
 )
 from sottovoce.mechanisms.base import Mechanism, WordMechanism
 from sottovoce.mechanisms.build import kind, mechanism, names, parse, register
+from sottovoce.mechanisms.dp_prompt import DPPrompt
 
-__all__ = ["Mechanism", "WordMechanism", "aea", "cmp", "comet", "cover", "custext", "fea", "kind"]
+__all__ = [
+    "DPPrompt",
+    "Mechanism",
+    "WordMechanism",
+    "aea",
+    "cmp",
+    "comet",
+    "cover",
+    "custext",
+    "fea",
+    "kind",
+]
 __all__ += [
     "cover_subjects",
     "mahalanobis",
@@ -30,6 +43,7 @@ __all__ += [
     "register",
     "resources",
     "santext",
+    "syntf",
     "tem",
 ]
 __all__ += ["incognito", "versatile", "vickrey", "wbb"]

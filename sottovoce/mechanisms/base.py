@@ -314,9 +314,13 @@ class Rewriting:
 class TextMechanism(Mechanism):
     """Rewrites a text as a whole. It may find fewer variants than asked for, and says so."""
 
+    may_repeat: ClassVar[bool] = False
+    """Whether variants are drawn, as a guarantee demands: then one may come twice, or be the text
+    itself, and to refuse that would void the guarantee."""
+
     @abstractmethod
     def rewrite(self, text: str, n: int, pipeline: TextPipeline, rng: Generator) -> Rewriting:
-        """At most ``n`` variants, all different, none of them the text itself."""
+        """At most ``n`` variants; unless they may repeat all different, none the text itself."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)

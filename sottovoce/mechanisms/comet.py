@@ -52,6 +52,11 @@ NOT_EUCLIDEAN = (
     "the metric is not Euclidean: per unit of Euclidean distance the bound is larger, by up to 1 "
     "over the square root of 1 - lambda, so do not compare epsilons with comet-cmp's"
 )
+ANY_LENGTH = (
+    "vectors of this encoder have any length, so distances have no bound, and none holds for every "
+    "two texts: the promise is that of the metric alone, and the same epsilon protects less where "
+    "vectors are longer"
+)
 ANY_TWO = "most nats between any two texts"
 
 
@@ -92,9 +97,14 @@ class Comet(PoolMechanism):
         return self.noise_law.log_density(noise)
 
     def encode(self, texts: Sequence[str]) -> Float32Array:
-        """The vectors of texts, none longer than 1: the bound between any two texts needs it."""
-        vectors = self.pool.encoder.encode(texts)
-        if not (row_norms(vectors) <= LONGEST).all():
+        """The vectors of texts, by the tower for queries where there are two.
+
+        None is longer than 1 where the encoder says so: the bound between any two texts needs it.
+        """
+        vectors = self.pool.vectors_of_texts(texts)
+        longest = LONGEST if self.pool.unit_length else np.inf
+        norms = row_norms(vectors)
+        if not (np.isfinite(norms) & (norms <= longest)).all():
             raise SottovoceError(
                 "the encoder gave a vector longer than 1, or no numbers: nothing was released"
             )
@@ -180,6 +190,7 @@ class Comet(PoolMechanism):
             PUBLIC_POOL,
             NEAR_TEXTS,
             MANY_RELEASES,
+            *(() if self.pool.unit_length else (ANY_LENGTH,)),
         )
 
     @property
@@ -187,8 +198,9 @@ class Comet(PoolMechanism):
         return SHARED, PUBLIC_POOL
 
     def facts(self) -> dict[str, float]:
-        """The bound that holds for every two texts: vectors have length 1."""
-        return {} if self.compat != "none" else {ANY_TWO: 2 * self.budget}
+        """The bound that holds for every two texts, where vectors have length 1."""
+        bounded = self.compat == "none" and self.pool.unit_length
+        return {ANY_TWO: 2 * self.budget} if bounded else {}
 
 
 @register
@@ -224,6 +236,8 @@ class CometCMP(Comet):
 
     @property
     def _caveats(self) -> tuple[str, ...]:
+        if not self.pool.unit_length:
+            return super()._caveats
         everywhere = (
             f"sentence vectors have length 1, so a release tells any two texts apart by at most "
             f"{2 * self.budget:.4g} nats"
@@ -285,7 +299,8 @@ class CometMahalanobis(Comet):
         if self.compat != "none":
             return {}
         bound = self.noise_law.euclidean_epsilon
-        return {PER_EUCLIDEAN_DISTANCE: bound, ANY_TWO: 2 * bound}
+        any_two = {ANY_TWO: 2 * bound} if self.pool.unit_length else {}
+        return {PER_EUCLIDEAN_DISTANCE: bound, **any_two}
 
 
 def _draws(streams: Streams, texts: Sequence[int], variants: int) -> Draws:

@@ -341,7 +341,8 @@ class Obfuscator:
         rng = streams.generator(number, 0, Streams.WORDS, 0)
         rewriting = mechanism.rewrite(text, self.n, self.pipeline, rng)
         folded = {folded_text(variant) for variant in rewriting.variants}
-        if folded_text(text) in folded or not len(folded) == len(rewriting.variants) <= self.n:
+        repeats = folded_text(text) in folded or len(folded) < len(rewriting.variants)
+        if (repeats and not mechanism.may_repeat) or len(rewriting.variants) > self.n:
             raise SottovoceError(
                 f"{mechanism.name} gave a text back, or a variant twice; nothing was released"
             )

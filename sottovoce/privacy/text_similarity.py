@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from sottovoce.encoders.base import VECTORS_KEPT
+from sottovoce.encoders.base import VECTORS_KEPT, at_unit_length
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.privacy.attacks.releases import Released
 from sottovoce.statistics import LEVEL, t_interval
@@ -254,7 +254,8 @@ class _Vectors:
 
         if encoder is None:
             raise UsageError("the semantic measure needs an encoder: name one, or leave it out")
-        self.encoder = load_encoder(encoder) if isinstance(encoder, str) else encoder
+        loaded = load_encoder(encoder) if isinstance(encoder, str) else encoder
+        self.encoder = at_unit_length(loaded)
         self._kept: dict[str, Float32Array] = {}
 
     def cosines(self, pairs: Sequence[tuple[str, str]]) -> Float64Array:

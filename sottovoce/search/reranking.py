@@ -12,7 +12,7 @@ import numpy as np
 
 from sottovoce.collections import Document
 from sottovoce.encoders import Encoder, corpus_vectors, load_encoder
-from sottovoce.encoders.base import VECTORS_KEPT
+from sottovoce.encoders.base import VECTORS_KEPT, query_side
 from sottovoce.engines import BM25
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.search.pooling import Pooled
@@ -86,7 +86,7 @@ def load_reranker(name: str = "auto") -> Reranker:
 
 
 class EncoderReranker:
-    """Inner products of unit vectors; those of documents are kept, those of queries never."""
+    """Inner products of vectors; those of documents are kept, those of queries never."""
 
     def __init__(self, encoder: Encoder, keep: int = VECTORS_KEPT) -> None:
         if keep < 0:
@@ -106,10 +106,10 @@ class EncoderReranker:
         self._prepared.update(zip(map(_key, texts), vectors, strict=True))
 
     def scores(self, query: str, texts: Sequence[str]) -> Float64Array:
-        """The cosine of the query and each text."""
+        """The inner product of the query and each text."""
         if not texts:
             return np.zeros(0)
-        (query_vector,) = self.encoder.encode([query]).astype(np.float64)
+        (query_vector,) = query_side(self.encoder).encode([query]).astype(np.float64)
         return np.asarray((self._vectors(texts).astype(np.float64) * query_vector).sum(axis=1))
 
     def _vectors(self, texts: Sequence[str]) -> Float32Array:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
-from sottovoce.evaluation.downstream.tasks import Classification, Ranking, experiment
+from sottovoce.evaluation.downstream.classification import Classification, Compare
+from sottovoce.evaluation.downstream.tasks import Ranking, experiment
 from sottovoce.experiments.grid import Learn
 from sottovoce.experiments.naming import task_name
 from sottovoce.experiments.resource_cache import ResourceCache, pipeline
 from sottovoce.experiments.schema.experiment import Downstream, Texts
 from sottovoce.experiments.store import CellResult
 from sottovoce.experiments.tables import make_table
+from sottovoce.privacy.attacks.releases import Released
+from sottovoce.privacy.text_similarity import SimilarityMeter
+from sottovoce.types import Float64Array
 
 
 class Lessons:
@@ -45,4 +50,25 @@ class Lessons:
     ) -> Classification | Ranking:
         texts = self._cache.task(task, downstream.limit)
         words = self._cache.space(Texts.of(space=space)) if "bilstm" in downstream.models else None
-        return experiment(texts, downstream.models, encoder=downstream.encoder, space=words)
+        return experiment(
+            texts,
+            downstream.models,
+            test=None if downstream.test is None else self._cache.task(downstream.test, None),
+            encoder=downstream.encoder,
+            space=words,
+            regimes=downstream.regimes,
+            compare=_comparison(downstream) if downstream.similarity else None,
+        )
+
+
+def _comparison(downstream: Downstream) -> Compare:
+    """How much texts resemble what was released for them, by all measures of the experiment."""
+    encoder = downstream.similarity_encoder if "semantic" in downstream.similarity else None
+    meter = SimilarityMeter(downstream.similarity, encoder)
+
+    def compare(texts: Sequence[str], released: Sequence[str]) -> dict[str, Float64Array]:
+        pairs = enumerate(zip(texts, released, strict=True))
+        rows = [Released(str(row), text, (variant,)) for row, (text, variant) in pairs]
+        return {str(name): values for name, values in meter.measure(rows).values.items()}
+
+    return compare

@@ -11,6 +11,7 @@ import numpy as np
 
 from sottovoce.collections import Collection, Document
 from sottovoce.encoders import Encoder, corpus_vectors
+from sottovoce.encoders.base import query_side
 from sottovoce.engines.base import Documents, Hit, LocalEngine
 from sottovoce.evaluation.search_quality import (
     depth_matched,
@@ -217,7 +218,7 @@ class RerankerById:
 
 
 def _vector(encoder: Encoder, query: str) -> Float64Array:
-    return np.asarray(encoder.encode([query])[0], dtype=np.float64)
+    return np.asarray(query_side(encoder).encode([query])[0], dtype=np.float64)
 
 
 def _products(vectors: Float32Array, vector: Float64Array) -> Float64Array:

@@ -68,7 +68,7 @@ Rows: TypeAlias = dict[str, set[Value]]
 """Rows of a table that come out of a plan: the values that each column has. A column that is not
 there may have any."""
 
-SIGNS = (">", "<", "~")
+SIGNS = (">", "<", "~", ",")
 FIGURE_KEYS = ("table", "measure", "of", "bound", "tolerance", "source")
 """What all figures of a table of expectations share."""
 
@@ -139,7 +139,7 @@ def _order(document: Document, place: Place, table: ExpectedOrder) -> ExpectedOr
     ):
         document.problem(
             (*place, "order"),
-            f"write values of the column {table.by} with >, < or ~ between them, such as "
+            f"write values of the column {table.by} with >, <, ~ or , between them, such as "
             '["vickrey-cmp", ">", "cmp", "~", "mahalanobis"]',
         )
     else:
@@ -248,7 +248,8 @@ def _planned(experiment: Experiment) -> Iterator[tuple[str, Rows]]:
             case Samples():
                 pass  # Words, in which nobody expects a figure.
             case Learn():
-                rows = {"task": {task_name(job.task)}, "measure": {"accuracy", *RANKING}}
+                measures = {"accuracy", *RANKING, *job.downstream.similarity}
+                rows = {"task": {task_name(job.task)}, "measure": {*measures}}
                 yield "tasks", _of_mechanism(job) | rows
 
 

@@ -23,6 +23,7 @@ from sottovoce.choices import (
     Unprotected,
 )
 from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.evaluation.downstream.classification import REGIMES
 from sottovoce.evaluation.downstream.models import MODELS
 from sottovoce.evaluation.search_quality import effectiveness
 from sottovoce.experiments.schema.values import (
@@ -146,6 +147,13 @@ class Downstream:
     models: AtLeastOne[Annotated[str, one_of(MODELS)]] = ("tfidf",)
     limit: Count | None = None
     encoder: Encoder = "auto"
+    test: Annotated[Text, resolved_by(Folder.task)] | None = None
+    """Texts to test on; None: a quarter of each task."""
+    regimes: AtLeastOne[Annotated[str, one_of(REGIMES)]] = REGIMES
+    """Which texts of a classification are obfuscated."""
+    similarity: Different[Annotated[str, one_of(MEASURES)]] = ()
+    """How much obfuscated texts of a classification resemble the original ones."""
+    similarity_encoder: Encoder = "auto"
 
 
 @dataclass(frozen=True)
@@ -219,9 +227,10 @@ class Expected:
 class ExpectedOrder:
     """What a paper says comes before what, in the mean that :class:`Expected` would compare.
 
-    ``order`` names values of the column ``by``, with ``>``, ``<`` or ``~`` between them. Values
-    joined by ``~`` make a group, whose means lie within ``tolerance``; every value of a group lies
-    beyond every value of the next. Not so by ``tolerance`` at most is OKish, by more FAIL.
+    ``order`` names values of the column ``by``, with ``>``, ``<``, ``~`` or ``,`` between them.
+    Values joined by ``~`` make a group, whose means lie within ``tolerance``; those joined by ``,``
+    make one of which nothing is said; every value of a group lies beyond every value of the next.
+    Not so by ``tolerance`` at most is OKish, by more FAIL.
     """
 
     name: Text

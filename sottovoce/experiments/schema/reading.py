@@ -94,6 +94,8 @@ def _check_packages(document: Document, experiment: Experiment) -> None:
     if not {"bleu", "meteor"}.isdisjoint(experiment.privacy.similarity):
         needed.append(("privacy.similarity", "nltk", "lab", "BLEU and METEOR"))
     if experiment.downstream is not None:
+        if not {"bleu", "meteor"}.isdisjoint(experiment.downstream.similarity):
+            needed.append(("downstream.similarity", "nltk", "lab", "BLEU and METEOR"))
         needed.append(("downstream.models", "sklearn", "lab", "a task"))
         if "bilstm" in experiment.downstream.models:
             needed.append(("downstream.models", "torch", "gpu", "the model bilstm"))

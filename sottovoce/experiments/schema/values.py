@@ -174,7 +174,8 @@ class Folder:
         from sottovoce.encoders.strong import StrongEncoder
 
         path = self.absolute(name)
-        encoder = path if DATA in name or os.path.isdir(path) else name
+        is_path = DATA in name or os.path.isdir(path) or name.endswith(".toml")
+        encoder = path if is_path else name
         if encoder in ("auto", "light") or (encoder == "strong" and StrongEncoder.installed()):
             return encoder
         try:

@@ -20,6 +20,7 @@ import numpy as np
 
 from sottovoce.arrays import accumulated_error
 from sottovoce.encoders import Encoder, load_encoder
+from sottovoce.encoders.base import at_unit_length
 from sottovoce.errors import UsageError
 from sottovoce.privacy.attacks.query_log import NOT_THERE, QueryLog, require_in_log
 from sottovoce.privacy.attacks.ranked import DEPTH, Attacked, Inference
@@ -64,6 +65,7 @@ def infer(
     if not attacked:
         raise UsageError("there is nothing to attack: no release has a variant")
     targets, beside = originals_in(log, [release.text for release in attacked], add_originals)
+    encoder = at_unit_length(encoder)
     vectors = log.vectors(encoder, progress)
     texts = [list(map(folded_text, release.variants[:variants])) for release in attacked]
     ranks, _, ties = mid_ranks(

@@ -77,6 +77,7 @@ ANOTHER_LAW = (
 )
 LEAST_POSSIBLE = 0.5
 """Some word can have been meant wherever the law is the right one; at fewer places, it is not."""
+UNIT_VECTORS = "it reads noise around vectors of length 1 by one tower, and these are others"
 WHOLE_RELEASE = "a release 'once' is read as a whole: fewer variants are a random part of it"
 
 
@@ -226,6 +227,9 @@ class _Run:
 
     def by_sentence(self, log: QueryLog, mechanism: PoolMechanism) -> None:
         """Query inference by the noise of a mechanism that replaces whole texts."""
+        if not (mechanism.pool.unit_length and mechanism.pool.one_tower):
+            self.not_tried["aligned"] = UNIT_VECTORS
+            return
         for n in self.seen:
             if self.release == "once" and n < self.seen[-1]:
                 self.not_tried[f"aligned, {n} variants"] = WHOLE_RELEASE

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import PCG64, Generator
 
 from sottovoce.choices import Release
-from sottovoce.mechanisms.base import Mechanism, SetMechanism, WordMechanism
+from sottovoce.mechanisms.base import Mechanism, SetMechanism, TextMechanism, WordMechanism
 from sottovoce.mechanisms.comet import Comet
 from sottovoce.obfuscation import Obfuscator
 from sottovoce.privacy.auditing.findings import (
@@ -137,7 +137,7 @@ def _set_composition(mechanism: SetMechanism) -> list[Finding]:
 def pass_through(subject: Subject[Mechanism], _: Step) -> list[Finding]:
     """Unknown words and whole texts never come out as they are; what stays in clear is said."""
     mechanism, name, wrong = subject.mechanism, "pass-through", []
-    rewrites_texts = mechanism.cuts_texts and not mechanism.by_word
+    rewrites_texts = isinstance(mechanism, TextMechanism) and not mechanism.may_repeat
     for text, variants in zip(TEXTS, _variants(mechanism, 10, None), strict=True):
         if UNKNOWN_WORD in " ".join(variants).casefold():
             wrong.append("an unknown word was released as it is")

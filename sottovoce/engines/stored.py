@@ -1,0 +1,135 @@
+"""Engines over an index on disk: the answers of those in memory, for collections of any size."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sottovoce.collections import Document
+from sottovoce.encoders import load_encoder
+from sottovoce.encoders.base import write_vectors
+from sottovoce.engines.dense import Dense
+from sottovoce.engines.lexical import BM25
+from sottovoce.engines.stored_documents import DocumentWriter, StoredDocuments, write_documents
+from sottovoce.engines.stored_postings import (
+    DOCS,
+    EDGES,
+    WEIGHTS,
+    PostingsWriter,
+    read_terms,
+    write_postings,
+)
+from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.files import write_whole
+from sottovoce.text.words import ENGLISH, LANGUAGES
+from sottovoce.types import Float32Array, IntArray, Progress
+
+FACTS, VECTORS = "index.json", "vectors.npy"
+LAYOUT = 1
+"""Raised when an index of the same documents would look different."""
+HOW = "make it with 'sottovoce index COLLECTION FOLDER'"
+
+
+@dataclass(frozen=True)
+class IndexFacts:
+    """What an index was made of; ``encoder`` is None where it has no vectors."""
+
+    layout: int
+    documents: int
+    sha256: str
+    language: str
+    k1: float
+    b: float
+    encoder: str | None = None
+    encoder_fingerprint: str | None = None
+
+
+def make_index(
+    documents: Iterable[Document],
+    folder: Path | str,
+    *,
+    encoder: str | None = None,
+    language: str = ENGLISH,
+    k1: float = 0.9,
+    b: float = 0.4,
+    progress: Progress | None = None,
+) -> IndexFacts:
+    """Write the index of documents, which are read once and never held together.
+
+    In memory are the terms, a few bytes a document, and the postings of some millions of words.
+    With an ``encoder``, also the vectors of all documents.
+    """
+    folder = Path(folder).expanduser()
+    if language not in LANGUAGES:
+        raise UsageError(f"unknown language of documents: use {', '.join(LANGUAGES)}")
+    if (folder / FACTS).exists():
+        raise UsageError(f"the folder {folder.name} holds an index: remove it, or name another")
+    folder.mkdir(parents=True, exist_ok=True)
+    writer, postings = DocumentWriter(folder), PostingsWriter(folder, language)
+    count = write_postings(write_documents(documents, writer), postings)
+    sha256 = writer.finish()
+    postings.finish(k1, b)
+    facts = IndexFacts(LAYOUT, count, sha256, language, k1, b)
+    if encoder is not None:
+        loaded = load_encoder(encoder)
+        texts = StoredDocuments(folder, sha256).texts()
+        write_vectors(folder / VECTORS, loaded, texts, progress)
+        facts = IndexFacts(LAYOUT, count, sha256, language, k1, b, loaded.name, loaded.fingerprint)
+    write_whole(folder / FACTS, json.dumps(asdict(facts), indent=1).encode())
+    return facts
+
+
+def index_facts(folder: Path) -> IndexFacts:
+    """What an index was made of."""
+    try:
+        content: dict[str, Any] = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+        facts = IndexFacts(**content)
+    except (OSError, ValueError, TypeError):
+        raise UsageError(f"the folder {folder.name} holds no whole index: {HOW}") from None
+    if facts.layout != LAYOUT:
+        raise SottovoceError(f"the index {folder.name} has another layout: {HOW}, anew")
+    return facts
+
+
+class StoredBM25(BM25):
+    """BM25 over an index on disk: the same answers as :class:`BM25` over the same documents."""
+
+    def __init__(self, folder: Path | str) -> None:
+        folder = Path(folder).expanduser()
+        facts = index_facts(folder)
+        self.k1, self.b, self.language = facts.k1, facts.b, facts.language
+        self.name = "stored"
+        self._documents = StoredDocuments(folder, facts.sha256)
+        self._terms = read_terms(folder)
+        self._edges = np.load(folder / EDGES).tolist()
+        self._docs = np.load(folder / DOCS, mmap_mode="r")
+        self._weights = np.load(folder / WEIGHTS, mmap_mode="r")
+
+    def __repr__(self) -> str:
+        return f"StoredBM25({len(self)} documents, k1={self.k1:g}, b={self.b:g})"
+
+    def _postings(self, term: int) -> tuple[IntArray, IntArray]:
+        docs, weights = super()._postings(term)
+        return docs.astype(np.int64), weights.astype(np.int64)
+
+
+class StoredDense(Dense):
+    """Dense search over an index on disk: the same answers as :class:`Dense`."""
+
+    def __init__(self, folder: Path | str) -> None:
+        folder = Path(folder).expanduser()
+        facts = index_facts(folder)
+        if facts.encoder is None:
+            raise UsageError(f"the index {folder.name} has no vectors: {HOW} --encoder NAME")
+        self.encoder = load_encoder(facts.encoder)
+        if self.encoder.fingerprint != facts.encoder_fingerprint:
+            raise SottovoceError(f"the encoder of {folder.name} changed since then: {HOW}, anew")
+        self.name = f"stored-dense:{self.encoder.name}"
+        self._documents = StoredDocuments(folder, facts.sha256)
+        vectors: Float32Array = np.load(folder / VECTORS, mmap_mode="r")
+        self._use(np.asarray(vectors))
