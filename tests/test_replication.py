@@ -38,8 +38,6 @@ def read(file: Path, shared_data: Path) -> Experiment:
         pytest.skip("torch is not here: pip install 'sottovoce[gpu]'")
     if ENCODER in file.read_text() and not (shared_data / ENCODER).is_dir():
         pytest.skip(f"{ENCODER} is not among the shared data")
-    if ENCODER in file.read_text():
-        pytest.importorskip("sentence_transformers")
     return read_experiment(file, shared_data)
 
 
