@@ -11,10 +11,9 @@ from typing import Annotated, ClassVar
 
 import pytest
 import typer
-from typer.main import get_command
 from typer.testing import CliRunner
 
-from sottovoce.cli import app
+from sottovoce.cli.commands import PANELS, load_command
 from sottovoce.cli.option_groups import grouped
 from sottovoce.cli.option_values import listed_epsilons
 from sottovoce.cli.options import ResourceOptions, Seed, build_mechanisms, figure_option
@@ -84,8 +83,8 @@ def test_an_option_that_is_there_twice_is_a_mistake_of_the_author():
 def test_options_of_the_same_name_mean_the_same_in_all_commands():
     """``--encoder`` is that of a mechanism, except where an attacker or a measure has one."""
     helps: dict[str, set[str]] = {}
-    for name, command in get_command(app).commands.items():
-        for option in getattr(command, "params", ()):
+    for name in PANELS:
+        for option in load_command(name).params:
             if option.name in SHARED:
                 helps.setdefault(option.name, set()).add(str(option.help))
             if option.name == "seed" and name != "quipu":

@@ -10,32 +10,12 @@ from typing import Annotated, Any
 import typer
 
 from sottovoce import __version__
-from sottovoce.cli import (
-    attack,
-    audit,
-    calibrate,
-    deniability,
-    downstream,
-    experiment,
-    index,
-    ledger,
-    mechanisms,
-    membership,
-    obfuscate,
-    pools,
-    quipu,
-    sanitize,
-    search,
-    serve,
-    similarity,
-    spaces,
-)
-from sottovoce.cli.output import DiscreetCommand, DiscreetGroup
+from sottovoce.cli.commands import LazyGroup
 from sottovoce.errors import PrivacyWarning, SottovoceError, UsageError
 
 app = typer.Typer(
     name="sottovoce",
-    cls=DiscreetGroup,
+    cls=LazyGroup,
     help="Search, and release text, without saying what you really mean out loud.",
     epilog="Start with: sottovoce spaces add default, then sottovoce search 'skin cancer'",
     no_args_is_help=True,
@@ -62,32 +42,6 @@ def options(
     ] = False,
 ) -> None:
     """Search, and release text, without saying what you really mean out loud."""
-
-
-RELEASE = "Search and release"
-LAB = "Privacy lab: what could be learnt"
-SETUP = "Set-up and accounts"
-COMMANDS = {
-    RELEASE: (search.search, obfuscate.obfuscate, sanitize.sanitize, serve.serve),
-    LAB: (
-        attack.attack,
-        audit.audit,
-        deniability.deniability,
-        calibrate.calibrate,
-        similarity.similarity,
-        quipu.quipu,
-        membership.membership,
-        downstream.downstream,
-    ),
-    SETUP: (mechanisms.mechanisms, index.index),
-}
-for panel, commands in COMMANDS.items():
-    for command in commands:
-        app.command(command.__name__, cls=DiscreetCommand, rich_help_panel=panel)(command)
-app.add_typer(experiment.app, name="experiment", rich_help_panel=LAB)
-app.add_typer(spaces.app, name="spaces", rich_help_panel=SETUP)
-app.add_typer(pools.app, name="pools", rich_help_panel=SETUP)
-app.add_typer(ledger.app, name="ledger", rich_help_panel=SETUP)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:

@@ -141,6 +141,7 @@ def command_group(about: str, markup: Literal["markdown", "rich"]) -> typer.Type
         cls=DiscreetGroup,
         help=about,
         no_args_is_help=True,
+        add_completion=False,
         rich_markup_mode=markup,
         pretty_exceptions_enable=False,
     )
