@@ -66,24 +66,39 @@ def of_texts(
     ``cut`` takes a text apart into words, and the words of the space as well: a phrase, or a word
     that it takes apart, is in a text where its parts stand there side by side.
     """
-    positions: dict[tuple[str, ...], list[int]] = {}
-    for position, word in enumerate(space.words(np.arange(space.size))):
-        plain = word.isascii() and word.isalnum()  # Most words; the same result, faster.
-        if parts := (word.lower(),) if plain else tuple(cut(word)):
-            positions.setdefault(parts, []).append(position)
+    listed = space.words(np.arange(space.size))
+    # Words that ``cut`` would take apart or change, by their parts; phrases by their first word.
+    changed: dict[tuple[str, ...], list[int]] = {}
+    for position, word in enumerate(listed):
+        if not (word.isascii() and word.isalnum()) and (parts := tuple(cut(word))):
+            changed.setdefault(parts, []).append(position)
     lengths: dict[str, set[int]] = {}
-    for parts in positions:
+    for parts in changed:
         if len(parts) > 1:
             lengths.setdefault(parts[0], set()).add(len(parts))
-    times: Counter[tuple[str, ...]] = Counter()
+    # In how many texts each word, and each phrase of the space, stands.
+    words_in: Counter[str] = Counter()
+    phrases_in: Counter[tuple[str, ...]] = Counter()
     for text in texts:
         words = cut(text)
-        units: set[tuple[str, ...]] = {(word,) for word in words}
-        for place, word in enumerate(words):
-            for length in lengths.get(word, ()):
-                units.add(tuple(words[place : place + length]))
-        times.update(units & positions.keys())
-    return {position: count for parts, count in times.items() for position in positions[parts]}
+        words_in.update(set(words))
+        runs = {
+            tuple(words[place : place + length])
+            for place, word in enumerate(words)
+            for length in lengths.get(word, ())
+        }
+        phrases_in.update(runs & changed.keys())
+    # Most words of a space are plain: they stand in texts as they are, in lower case.
+    counts = {
+        position: count
+        for position, word in enumerate(listed)
+        if (count := words_in.get(word.lower())) and word.isascii() and word.isalnum()
+    }
+    for parts, places in changed.items():
+        count = phrases_in[parts] if len(parts) > 1 else words_in[parts[0]]
+        if count:
+            counts.update(dict.fromkeys(places, count))
+    return counts
 
 
 def is_clean(word: str) -> bool:
