@@ -10,8 +10,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sottovoce import defaults
-from sottovoce.app.schemas import DEFAULT_VOICE, VOICES, ProtectionBody, given_parameters
+from sottovoce.app.schemas import VOICES, ProtectionBody, given_parameters
 from sottovoce.app.settings import Settings
+from sottovoce.app.usual_voice import IN_COMPANY, UsualVoice, usual_voice
 from sottovoce.app.wear import Wear
 from sottovoce.engines.base import language_of, uses_order
 from sottovoce.errors import SottovoceError, UsageError
@@ -101,8 +102,7 @@ class LoadedParts:
     def load_all(self) -> None:
         """Load what a first search needs; what is missing is said in ``problems``."""
         self.problems()
-        with suppress(SottovoceError):  # Then there is no voice in company.
-            self.protection(ProtectionBody(voice="in-company"))
+        self.offers_company()
         self.ready = True
         with suppress(SottovoceError):  # Whoever asks for the risk will be told.
             for encoder in self.attackers():
@@ -172,7 +172,8 @@ class LoadedParts:
                 parameters = {"epsilon": defaults.SEARCH_EPSILON, **parameters}
             built = self.mechanism(spec, parameters)
         else:
-            voice = next(voice for voice in VOICES if voice.id == (body.voice or DEFAULT_VOICE))
+            named = body.voice or self.usual_voice().id
+            voice = next(voice for voice in VOICES if voice.id == named)
             in_company = {"k": self.usual_variants}
             parameters = in_company if voice.epsilon is None else {"epsilon": voice.epsilon}
             built = self.mechanism(voice.spec, parameters)
@@ -185,6 +186,19 @@ class LoadedParts:
             pipeline=self.pipeline(built),
         )
         return Protection(obfuscator, fresh=body.fresh)
+
+    def offers_company(self) -> bool:
+        """Whether there is a voice in company: a query log of few lines is no pool to hide in."""
+        try:
+            self.protection(ProtectionBody(voice=IN_COMPANY))
+        except SottovoceError:
+            return False
+        return True
+
+    def usual_voice(self) -> UsualVoice:
+        """The voice of requests that name none."""
+        remote = self.engine().remote
+        return usual_voice(self.settings, remote=remote, can_hide=self.offers_company())
 
     def pipeline(self, mechanism: Mechanism) -> TextPipeline:
         """How queries are cut, and their words laid out for the engine."""

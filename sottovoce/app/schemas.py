@@ -88,7 +88,7 @@ VOICES = (
         "cover:p=0.9,decoys=sensitive",
     ),
 )
-DEFAULT_VOICE: VoiceId = "murmur"
+SEARCH_VOICE: VoiceId = "murmur"
 """The same as a search on the command line without options; a test compares them."""
 
 
@@ -120,7 +120,7 @@ class ObfuscateBody(Body):
 
 
 class ProtectionBody(Body):
-    """How to protect a query: a voice, or all details; neither means the default voice."""
+    """How to protect a query: a voice, or all details; neither: the default of /v1/voices."""
 
     voice: VoiceId | None = None
     mechanism: MechanismName | None = None
