@@ -20,6 +20,7 @@ from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Ledger, Promise
 from sottovoce.mechanisms.base import Mechanism, SetMechanism
 from sottovoce.mechanisms.build import build, parse
+from sottovoce.mechanisms.cover_choice import cover_for
 from sottovoce.obfuscation import Obfuscator, release_for
 from sottovoce.search.layout import fitted_to, laid_out_for
 from sottovoce.search.private_search import PrivateSearch
@@ -166,7 +167,10 @@ class LoadedParts:
 
     def protection(self, body: ProtectionBody) -> Protection:
         """What a voice, or the details, stand for; as ``sottovoce search`` has it."""
-        if body.has_details:
+        if body.one_in is not None:
+            spec = cover_for(body.one_in, body.most_queries).spec
+            built = self.mechanism(spec, body.set)
+        elif body.has_details:
             spec, parameters = body.mechanism or defaults.MECHANISM, given_parameters(body)
             if spec == defaults.MECHANISM:
                 parameters = {"epsilon": defaults.SEARCH_EPSILON, **parameters}

@@ -41,7 +41,7 @@ def serve(
         str,
         typer.Option(
             metavar="LOG|demo",
-            help="Public query log: the attacker is assumed to have it, and company is drawn of it.",
+            help="Public query log: attackers are assumed to have it, company is drawn of it.",
         ),
     ] = "demo",
 ) -> None:

@@ -63,3 +63,19 @@ def test_elsewhere_requests_without_a_voice_murmur(client, monkeypatch):
     monkeypatch.setattr(parts, "_mechanisms", OrderedDict())
     assert client.get("/v1/voices").json()["default"] == "murmur"
     assert client.post("/v1/setting", json={}).json()["spec"] == murmur
+
+
+def test_a_request_may_say_one_in_how_many_instead(client):
+    body = {"query": QUERY, "one_in": 5, "most_queries": 12, "set": {"decoys": "sensitive"}}
+    answered = client.post("/v1/search", json=body).json()
+    assert answered["mechanism"] == "cover:k=5,p=0.9,m=2,decoys=sensitive"
+    assert 5 <= len(answered["sent"]) <= 10
+    for wrong in (
+        {"one_in": 20, "most_queries": 5},
+        {"most_queries": 5},
+        {"one_in": 20, "n": 5},
+        {"one_in": 20, "voice": "murmur"},
+    ):
+        refused = client.post("/v1/search", json={"query": QUERY, **wrong})
+        assert refused.status_code == 422
+        assert "skin" not in refused.text
