@@ -111,8 +111,8 @@ class CoverOptions:
             others = (self.inclusion, self.group, self.decoys, self.subjects)
             if any(option is not None for option in others):
                 raise UsageError(
-                    "--inclusion, --group, --decoys and --subjects go with --cover K or --one-in N: "
-                    "say how many queries"
+                    "--inclusion, --group, --decoys and --subjects go with --cover K, or --one-in "
+                    "N: say how many queries"
                 )
             return given
         ignored = {
