@@ -25,7 +25,9 @@ from browser import (
     spent,
 )
 
+from sottovoce.collections import demo_log
 from sottovoce.defaults import SEARCH_EPSILON
+from sottovoce.text import folded_text
 
 chrome, service, page = browser.chrome, browser.service, browser.page
 stranger, outside, page_outside = browser.stranger, browser.outside, browser.page_outside
@@ -257,6 +259,20 @@ def test_voices_and_details_say_what_was_measured_and_what_is_promised(page):
     page.wait_for_selector("#epsilon:enabled")
     assert "promises nothing" in page.inner_text("#meaning")
     assert "Nothing bounds" in page.inner_text("#budget")
+
+
+def test_the_usual_voice_is_in_company_where_its_queries_fit(chrome, service, outside):
+    forget(service)
+    with opened(chrome, service, voice=None) as page:
+        assert page.locator("#voice-in-company").is_checked()
+        assert "In company is chosen" in page.inner_text("#voice-why")
+        search(page)
+        assert {folded_text(line) for line in sent(page)} <= set(map(folded_text, demo_log()))
+        assert len(sent(page)) == 20
+    forget(outside)
+    with opened(chrome, outside, voice=None) as page:
+        assert page.locator("#voice-murmur").is_checked()
+        assert "--log" in page.inner_text("#voice-why")
 
 
 def test_the_plane_shows_where_the_setting_sits(page):

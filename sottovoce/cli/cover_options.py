@@ -36,8 +36,8 @@ class CoverOptions:
         int | None,
         typer.Option(
             metavar="N",
-            help="Instead of --cover and --group: be one in N for whoever knows nothing of what "
-            "people ask, 20 for example.",
+            help="Instead of --cover and --group: be one in N, 20 for example, for whoever expects "
+            "just what --decoys are drawn by.",
             show_default=False,
         ),
     ] = None

@@ -30,7 +30,7 @@ class CoverChoice(NamedTuple):
 
     @property
     def best_guess(self) -> float:
-        """How often somebody is right at most who believes nothing of what people ask."""
+        """How often somebody is right at most who believes just what decoys are drawn by."""
         return self.p / self.k
 
 
