@@ -322,6 +322,14 @@ def page(chrome, service):
 
 
 @pytest.fixture
+def page_as_it_opens(chrome, service):
+    """With the usual voice, and nothing touched."""
+    forget(service)
+    with opened(chrome, service, voice=None) as page:
+        yield page
+
+
+@pytest.fixture
 def page_outside(chrome, outside):
     forget(outside)
     with opened(chrome, outside) as page:

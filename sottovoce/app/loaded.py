@@ -91,6 +91,7 @@ class LoadedParts:
         self.log_sha256: Lazy[str] = Lazy(self._hash_log)
         self._mechanisms: OrderedDict[tuple[Any, ...], Mechanism] = OrderedDict()
         self._lock, self._building = Lock(), Lock()
+        self._collection_is_searched = False
         self.wear = Wear()
         self.ready = False
         """Whether everything was tried to be loaded; ``problems`` says what is missing."""
@@ -201,8 +202,12 @@ class LoadedParts:
 
     def usual_voice(self) -> UsualVoice:
         """The voice of requests that name none."""
-        remote = self.engine().remote
-        return usual_voice(self.settings, remote=remote, can_hide=self.offers_company())
+        self.engine()
+        return usual_voice(
+            self.settings,
+            own_documents=not self._collection_is_searched,
+            can_hide=self.offers_company(),
+        )
 
     def pipeline(self, mechanism: Mechanism) -> TextPipeline:
         """How queries are cut, and their words laid out for the engine."""
@@ -258,6 +263,7 @@ class LoadedParts:
 
     def _documents(self) -> Iterator[Document]:
         """Read only when an engine asks for them."""
+        self._collection_is_searched = True
         yield from self.collection().documents
 
     def _load_reranker(self) -> Reranker:

@@ -19,11 +19,11 @@ class UsualVoice(NamedTuple):
     why: str
 
 
-def usual_voice(settings: Settings, *, remote: bool, can_hide: bool) -> UsualVoice:
+def usual_voice(settings: Settings, *, own_documents: bool, can_hide: bool) -> UsualVoice:
     """In company where its public queries fit what is searched, else as ``search`` does it.
 
     They fit if somebody named the log they come from, or if the demo's are asked of the demo
-    collection. ``remote``: the engine searches something else than the collection.
+    collection. ``own_documents``: the engine has some, and does not search the collection.
     ``can_hide``: the log makes a pool, and has enough lines for a set.
     """
     named = settings.log != DEMO
@@ -37,7 +37,7 @@ def usual_voice(settings: Settings, *, remote: bool, can_hide: bool) -> UsualVoi
         return UsualVoice(
             IN_COMPANY, "In company is chosen, since you named a public query log to draw it from."
         )
-    if settings.collection == defaults.COLLECTION and not remote:
+    if settings.collection == defaults.COLLECTION and not own_documents:
         return UsualVoice(
             IN_COMPANY,
             "In company is chosen: on this collection it was found to give away less than a "

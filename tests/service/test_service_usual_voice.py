@@ -19,7 +19,7 @@ from sottovoce.text import folded_text
 
 
 @pytest.mark.parametrize(
-    ("settings", "remote", "can_hide", "voice", "reason"),
+    ("settings", "own_documents", "can_hide", "voice", "reason"),
     [
         (Settings(), False, True, "in-company", "on this collection"),
         (Settings(log="queries.tsv"), False, True, "in-company", "you named a public query log"),
@@ -32,9 +32,9 @@ from sottovoce.text import folded_text
     ],
 )
 def test_in_company_is_usual_where_its_public_queries_fit(
-    settings, remote, can_hide, voice, reason
+    settings, own_documents, can_hide, voice, reason
 ):
-    usual = usual_voice(settings, remote=remote, can_hide=can_hide)
+    usual = usual_voice(settings, own_documents=own_documents, can_hide=can_hide)
     assert usual.id == voice
     assert reason in usual.why
     assert ("--log" in usual.why) == (voice == "murmur")
@@ -43,7 +43,7 @@ def test_in_company_is_usual_where_its_public_queries_fit(
 def test_page_and_requests_have_the_same_usual_voice(client):
     told = client.get("/v1/voices").json()
     assert told["default"] == "in-company"
-    assert told["why_default"] == usual_voice(SETTINGS, remote=False, can_hide=True).why
+    assert told["why_default"] == usual_voice(SETTINGS, own_documents=False, can_hide=True).why
     (usual,) = (voice for voice in told["voices"] if voice["id"] == told["default"])
     assert client.post("/v1/setting", json={}).json()["spec"] == usual["spec"]
     answered = client.post("/v1/search", json={"query": QUERY}).json()
