@@ -6,8 +6,8 @@
 
 Each FOLDER is a collection with judged queries; --log has a source and a query in each line, and
 the queries asked are taken out of it before it is a pool; --vectors as for ``spaces.py``. What
-stands for a query is chosen by the strong encoder, engines are BM25 and dense by the light
-encoder, and what is found is ordered by an encoder that has no part in either.
+stands for a query is chosen by the strong encoder (or by ``--represented-by``), engines are BM25
+and dense by the light encoder, and what is found is ordered by an encoder that did not choose.
 
 *Kind*: where the log holds the queries (MS MARCO), others of that source, which are taken out of
 the pool; else the collection's queries that are not asked. One half makes decoys popular, attackers
