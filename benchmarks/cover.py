@@ -6,8 +6,8 @@
 
 Each FOLDER is a collection with judged queries; --log has a source and a query in each line, and
 the queries asked are taken out of it before it is a pool; --vectors as for ``spaces.py``. What
-stands for a query is chosen by the strong encoder, engines are BM25 and dense by the light
-encoder, and what is found is ordered by an encoder that has no part in either.
+stands for a query is chosen by the strong encoder (or by ``--represented-by``), engines are BM25
+and dense by the light encoder, and what is found is ordered by an encoder that did not choose.
 
 *Kind*: where the log holds the queries (MS MARCO), others of that source, which are taken out of
 the pool; else the collection's queries that are not asked. One half makes decoys popular, attackers
@@ -352,6 +352,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="jobs whose name holds one of these, by commas")
     parser.add_argument("--queries", type=int, default=100, help="at most so many of a collection")
     parser.add_argument("--seeds", default="1,2,3,4,5")
+    parser.add_argument("--represented-by", default="strong", help="encoder of the pools")
     parser.add_argument("--tables", action="store_true", help="print what is there, and stop")
     options = parser.parse_args()
     if not options.tables:
@@ -362,7 +363,9 @@ def main() -> None:
         for folder in options.collections:
             base = spaces.Bench(folder, log, options.vectors, options.queries)
             holds = in_log.issuperset(map(folded_text, base.texts))
-            bench = CoverBench(base, folder, log, kind if holds else (), options.out)
+            kind_in_log = kind if holds else ()
+            chooser = options.represented_by
+            bench = CoverBench(base, folder, log, kind_in_log, options.out, chooser)
             made = (job for name in options.jobs.split(",") for job in JOBS[name](bench))
             wanted = options.only.split(",")
             jobs = [job for job in made if any(part in job.name for part in wanted)]

@@ -170,9 +170,18 @@ class CoverBench:
     """A collection with judged queries and everything that is asked of it."""
 
     def __init__(
-        self, base: Bench, folder: Path, log: Sequence[str], kind: Sequence[str], out: Path
+        self,
+        base: Bench,
+        folder: Path,
+        log: Sequence[str],
+        kind: Sequence[str],
+        out: Path,
+        represented_by: str = "strong",
     ) -> None:
-        """``kind``: strings of the log that are of the queries' kind, if any are."""
+        """``kind``: strings of the log that are of the queries' kind, if any are.
+
+        ``represented_by``: the encoder that chooses what stands for a query.
+        """
         self.base, self.name, self.texts = base, folder.name, base.texts
         self.keys = list(base.collection.queries)
         attacked = set(map(folded_text, self.texts))
@@ -182,13 +191,13 @@ class CoverBench:
         not_in_pool = attacked.union(map(folded_text, self._public))
         self._log = [text for text in log if folded_text(text) not in not_in_pool]
         self._all_queries = base.all_queries
-        strong = load_encoder("strong")
+        chooser = load_encoder(represented_by)
         own: list[str] = []
         if not self._kind:
             sources = [f"{part}:{folder}" for part in OWN.get(folder.name, ("phrases",))]
             own = list(cleaned(chain.from_iterable(map(strings_of, sources))).strings)
-        vectors = [corpus_vectors(strong, list(log)), corpus_vectors(strong, own)]
-        self.encoder = KnownVectors(strong, [*log, *own], np.concatenate(vectors))
+        vectors = [corpus_vectors(chooser, list(log)), corpus_vectors(chooser, own)]
+        self.encoder = KnownVectors(chooser, [*log, *own], np.concatenate(vectors))
         self.strings = list(dict.fromkeys([*self._log, *own]))
         self.numbers = {string: number for number, string in enumerate(self.strings)}
         order = np.random.default_rng(0).permutation(len(self._log))

@@ -292,8 +292,11 @@ def forget(running):
 
 
 @contextmanager
-def opened(chrome, running, *, risk=False, **options):
-    """The page, loaded; attacks on single queries take long, and are left out unless wanted."""
+def opened(chrome, running, *, risk=False, voice="murmur", **options):
+    """The page, loaded, and a voice chosen, if any.
+
+    Attacks on single queries take long, and are left out unless wanted.
+    """
     context = chrome.new_context(**options)
     try:
         traffic = Traffic()
@@ -304,6 +307,8 @@ def opened(chrome, running, *, risk=False, **options):
             page.route("**/v1/risk", lambda route: route.fulfill(status=503, json={"error": "x"}))
         page.goto(running.address)
         page.wait_for_selector("#plane > *")
+        if voice is not None:
+            page.check(f"#voice-{voice}", force=True)
         yield page
     finally:
         context.close()
@@ -313,6 +318,14 @@ def opened(chrome, running, *, risk=False, **options):
 def page(chrome, service):
     forget(service)
     with opened(chrome, service) as page:
+        yield page
+
+
+@pytest.fixture
+def page_as_it_opens(chrome, service):
+    """With the usual voice, and nothing touched."""
+    forget(service)
+    with opened(chrome, service, voice=None) as page:
         yield page
 
 

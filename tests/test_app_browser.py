@@ -25,10 +25,13 @@ from browser import (
     spent,
 )
 
+from sottovoce.collections import demo_log
 from sottovoce.defaults import SEARCH_EPSILON
+from sottovoce.text import folded_text
 
 chrome, service, page = browser.chrome, browser.service, browser.page
 stranger, outside, page_outside = browser.stranger, browser.outside, browser.page_outside
+page_as_it_opens = browser.page_as_it_opens
 
 HOSTILE = "<script>window.caught = 1</script> melanoma"
 
@@ -257,6 +260,22 @@ def test_voices_and_details_say_what_was_measured_and_what_is_promised(page):
     page.wait_for_selector("#epsilon:enabled")
     assert "promises nothing" in page.inner_text("#meaning")
     assert "Nothing bounds" in page.inner_text("#budget")
+
+
+def test_the_usual_voice_is_in_company_where_its_queries_fit(page_as_it_opens):
+    page = page_as_it_opens
+    assert page.locator("#voice-in-company").is_checked()
+    assert "In company is chosen" in page.inner_text("#voice-why")
+    search(page)
+    assert {folded_text(line) for line in sent(page)} <= set(map(folded_text, demo_log()))
+    assert len(sent(page)) == 20
+
+
+def test_in_front_of_an_engine_with_its_own_documents_the_usual_voice_murmurs(chrome, outside):
+    forget(outside)
+    with opened(chrome, outside, voice=None) as page:
+        assert page.locator("#voice-murmur").is_checked()
+        assert "--log" in page.inner_text("#voice-why")
 
 
 def test_the_plane_shows_where_the_setting_sits(page):

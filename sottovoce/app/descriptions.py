@@ -15,8 +15,8 @@ from sottovoce.app import measured
 from sottovoce.app.loaded import LoadedParts, Protection, account_of
 from sottovoce.app.measured import MAIN, Figure, Measured, Summary
 from sottovoce.app.openapi import Like
-from sottovoce.app.schemas import DEFAULT_VOICE, VOICES, ProtectionBody, Voice
-from sottovoce.errors import SottovoceError, SpaceError
+from sottovoce.app.schemas import VOICES, ProtectionBody
+from sottovoce.errors import SpaceError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Budget, Ledger, NoLedgerError, Promise, Record, Spent, in_words
 from sottovoce.mechanisms.base import Mechanism
@@ -210,9 +210,10 @@ class DescribedVoice(DescribedSetting):
 
 
 class Voices(TypedDict):
-    """The voices, and where their figures come from."""
+    """The voices, which is the default and why, and where their figures come from."""
 
     default: str
+    why_default: str
     measured: dict[str, Any] | None
     not_measured: str | None
     voices: list[DescribedVoice]
@@ -220,9 +221,14 @@ class Voices(TypedDict):
 
 def all_voices(parts: LoadedParts) -> Voices:
     """The voices, each with what it promises and what was measured of it."""
-    summary = measured.summary_of(parts)
+    summary, usual, company = (
+        measured.summary_of(parts),
+        parts.usual_voice(),
+        parts.offers_company(),
+    )
     return {
-        "default": DEFAULT_VOICE,
+        "default": usual.id,
+        "why_default": usual.why,
         "measured": measured.origin(summary) if summary else None,
         "not_measured": None if summary else measured.not_measured(parts),
         "voices": [
@@ -233,20 +239,9 @@ def all_voices(parts: LoadedParts) -> Voices:
                 **_setting(parts, parts.protection(ProtectionBody(voice=voice.id)), summary),
             }
             for voice in VOICES
-            if _can_be_used(parts, voice)
+            if company or voice.epsilon is not None
         ],
     }
-
-
-def _can_be_used(parts: LoadedParts, voice: Voice) -> bool:
-    """Whether there is what the voice needs: a query log of few lines is no pool to hide in."""
-    if voice.epsilon is not None:
-        return True
-    try:
-        parts.protection(ProtectionBody(voice=voice.id))
-    except SottovoceError:
-        return False
-    return True
 
 
 def describe_setting(body: ProtectionBody, parts: LoadedParts) -> DescribedSetting:

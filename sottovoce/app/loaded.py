@@ -10,8 +10,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sottovoce import defaults
-from sottovoce.app.schemas import DEFAULT_VOICE, VOICES, ProtectionBody, given_parameters
+from sottovoce.app.schemas import VOICES, ProtectionBody, given_parameters
 from sottovoce.app.settings import Settings
+from sottovoce.app.usual_voice import IN_COMPANY, UsualVoice, usual_voice
 from sottovoce.app.wear import Wear
 from sottovoce.engines.base import language_of, uses_order
 from sottovoce.errors import SottovoceError, UsageError
@@ -19,6 +20,7 @@ from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Ledger, Promise
 from sottovoce.mechanisms.base import Mechanism, SetMechanism
 from sottovoce.mechanisms.build import build, parse
+from sottovoce.mechanisms.cover_choice import cover_for
 from sottovoce.obfuscation import Obfuscator, release_for
 from sottovoce.search.layout import fitted_to, laid_out_for
 from sottovoce.search.private_search import PrivateSearch
@@ -89,6 +91,7 @@ class LoadedParts:
         self.log_sha256: Lazy[str] = Lazy(self._hash_log)
         self._mechanisms: OrderedDict[tuple[Any, ...], Mechanism] = OrderedDict()
         self._lock, self._building = Lock(), Lock()
+        self._collection_is_searched = False
         self.wear = Wear()
         self.ready = False
         """Whether everything was tried to be loaded; ``problems`` says what is missing."""
@@ -101,8 +104,7 @@ class LoadedParts:
     def load_all(self) -> None:
         """Load what a first search needs; what is missing is said in ``problems``."""
         self.problems()
-        with suppress(SottovoceError):  # Then there is no voice in company.
-            self.protection(ProtectionBody(voice="in-company"))
+        self.offers_company()
         self.ready = True
         with suppress(SottovoceError):  # Whoever asks for the risk will be told.
             for encoder in self.attackers():
@@ -166,13 +168,17 @@ class LoadedParts:
 
     def protection(self, body: ProtectionBody) -> Protection:
         """What a voice, or the details, stand for; as ``sottovoce search`` has it."""
-        if body.has_details:
+        if body.one_in is not None:
+            spec = cover_for(body.one_in, body.most_queries).spec
+            built = self.mechanism(spec, body.set)
+        elif body.has_details:
             spec, parameters = body.mechanism or defaults.MECHANISM, given_parameters(body)
             if spec == defaults.MECHANISM:
                 parameters = {"epsilon": defaults.SEARCH_EPSILON, **parameters}
             built = self.mechanism(spec, parameters)
         else:
-            voice = next(voice for voice in VOICES if voice.id == (body.voice or DEFAULT_VOICE))
+            named = body.voice or self.usual_voice().id
+            voice = next(voice for voice in VOICES if voice.id == named)
             in_company = {"k": self.usual_variants}
             parameters = in_company if voice.epsilon is None else {"epsilon": voice.epsilon}
             built = self.mechanism(voice.spec, parameters)
@@ -185,6 +191,23 @@ class LoadedParts:
             pipeline=self.pipeline(built),
         )
         return Protection(obfuscator, fresh=body.fresh)
+
+    def offers_company(self) -> bool:
+        """Whether there is a voice in company: a query log of few lines is no pool to hide in."""
+        try:
+            self.protection(ProtectionBody(voice=IN_COMPANY))
+        except SottovoceError:
+            return False
+        return True
+
+    def usual_voice(self) -> UsualVoice:
+        """The voice of requests that name none."""
+        self.engine()
+        return usual_voice(
+            self.settings,
+            own_documents=not self._collection_is_searched,
+            can_hide=self.offers_company(),
+        )
 
     def pipeline(self, mechanism: Mechanism) -> TextPipeline:
         """How queries are cut, and their words laid out for the engine."""
@@ -240,6 +263,7 @@ class LoadedParts:
 
     def _documents(self) -> Iterator[Document]:
         """Read only when an engine asks for them."""
+        self._collection_is_searched = True
         yield from self.collection().documents
 
     def _load_reranker(self) -> Reranker:

@@ -88,7 +88,7 @@ VOICES = (
         "cover:p=0.9,decoys=sensitive",
     ),
 )
-DEFAULT_VOICE: VoiceId = "murmur"
+SEARCH_VOICE: VoiceId = "murmur"
 """The same as a search on the command line without options; a test compares them."""
 
 
@@ -120,7 +120,7 @@ class ObfuscateBody(Body):
 
 
 class ProtectionBody(Body):
-    """How to protect a query: a voice, or all details; neither means the default voice."""
+    """How to protect a query: a voice, or all details; neither: the default of /v1/voices."""
 
     voice: VoiceId | None = None
     mechanism: MechanismName | None = None
@@ -131,6 +131,18 @@ class ProtectionBody(Body):
         Field(description="Once if the mechanism can, else independent, where not given."),
     ] = None
     set: Parameters = Field(default_factory=dict)
+    one_in: Annotated[
+        int | None,
+        Field(
+            ge=2,
+            le=MOST_VARIANTS,
+            description="Hide among so many public queries: a cover, in place of a mechanism.",
+        ),
+    ] = None
+    most_queries: Annotated[
+        int | None,
+        Field(ge=2, le=MOST_VARIANTS, description="With one_in: the most queries to send."),
+    ] = None
     fresh: Annotated[
         bool,
         Field(description="Draw words anew that were sent before: it tells more, and is counted."),
@@ -139,13 +151,18 @@ class ProtectionBody(Body):
     @property
     def has_details(self) -> bool:
         """Whether anything is said that a voice says, too."""
-        details = (self.mechanism, self.epsilon, self.n, self.release)
+        details = (self.mechanism, self.epsilon, self.n, self.release, self.one_in)
         return bool(self.set) or any(detail is not None for detail in details)
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
         if self.voice is not None and self.has_details:
             raise ValueError("a voice says everything: give either a voice or the details")
+        others = (self.mechanism, self.epsilon, self.n, self.release)
+        if self.one_in is not None and any(other is not None for other in others):
+            raise ValueError("one_in chooses the mechanism: give either it or the details")
+        if self.most_queries is not None and self.one_in is None:
+            raise ValueError("most_queries goes with one_in: say among how many to hide")
         return self
 
 

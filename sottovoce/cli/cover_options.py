@@ -32,6 +32,24 @@ class CoverOptions:
             show_default=False,
         ),
     ] = None
+    one_in: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Instead of --cover and --group: be one in N, 20 for example, for whoever expects "
+            "just what --decoys are drawn by.",
+            show_default=False,
+        ),
+    ] = None
+    most_queries: Annotated[
+        int | None,
+        typer.Option(
+            metavar="Q",
+            help="With --one-in: send at most Q queries; those left over make groups, which find "
+            "more. As few as possible if not given.",
+            show_default=False,
+        ),
+    ] = None
     inclusion: Annotated[
         float | None,
         typer.Option(
@@ -85,12 +103,16 @@ class CoverOptions:
         self, given: MechanismOptions, n: int | None, release: Release | None
     ) -> MechanismOptions:
         """What is asked for, as a mechanism; refuses options that would do nothing."""
+        if self.one_in is not None:
+            return self._one_in_many(self.one_in).mechanism(given, n, release)
+        if self.most_queries is not None:
+            raise UsageError("--most-queries goes with --one-in N: say among how many to hide")
         if self.cover is None:
             others = (self.inclusion, self.group, self.decoys, self.subjects)
             if any(option is not None for option in others):
                 raise UsageError(
-                    "--inclusion, --group, --decoys and --subjects go with --cover K: say how many "
-                    "queries"
+                    "--inclusion, --group, --decoys and --subjects go with --cover K, or --one-in "
+                    "N: say how many queries"
                 )
             return given
         ignored = {
@@ -113,6 +135,20 @@ class CoverOptions:
         }
         pairs = [f"{key}={value}" for key, value in parameters.items() if value is not None]
         return MechanismOptions("cover" if self.subjects is None else "cover-subjects", None, pairs)
+
+    def _one_in_many(self, one_in: int) -> CoverOptions:
+        """The same in numbers of queries and groups."""
+        from sottovoce.mechanisms import cover_for
+
+        if self.cover is not None or self.group is not None:
+            raise UsageError(
+                "--one-in decides --cover and --group: leave them out, or leave it out"
+            )
+        choice = cover_for(one_in, self.most_queries)
+        if self.subjects is not None and choice.m > 1:
+            raise UsageError("--subjects sends one query of each: leave --most-queries out")
+        group = choice.m if choice.m > 1 else None
+        return replace(self, cover=choice.k, group=group, one_in=None, most_queries=None)
 
     def without_pool(self, resources: ResourceOptions) -> ResourceOptions:
         """What the mechanism works on; the pool of a chorus is not among it."""

@@ -107,6 +107,8 @@ def search(
       sottovoce search "debt advice" --engine http:searxng.toml -n 5
 
       sottovoce search "treatment for skin cancer" --cover 20 --pool demo
+
+      sottovoce search "debt advice" --one-in 20 --most-queries 60 --pool demo
     """
     if query == "-":
         query = sys.stdin.readline()

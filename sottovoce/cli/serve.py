@@ -39,7 +39,10 @@ def serve(
     space: Space = None,
     log: Annotated[
         str,
-        typer.Option(metavar="LOG|demo", help="Query log that the attacker is assumed to have."),
+        typer.Option(
+            metavar="LOG|demo",
+            help="Public query log: attackers are assumed to have it, company is drawn of it.",
+        ),
     ] = "demo",
 ) -> None:
     """Open the local app: search in a low voice, in the browser.

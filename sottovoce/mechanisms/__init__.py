@@ -20,6 +20,7 @@ from sottovoce.mechanisms import (
 )
 from sottovoce.mechanisms.base import Mechanism, WordMechanism
 from sottovoce.mechanisms.build import kind, mechanism, names, parse, register
+from sottovoce.mechanisms.cover_choice import cover_for
 from sottovoce.mechanisms.dp_prompt import DPPrompt
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "cmp",
     "comet",
     "cover",
+    "cover_for",
     "custext",
     "fea",
     "kind",

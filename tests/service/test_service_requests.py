@@ -144,7 +144,7 @@ def test_the_document_has_every_field_of_an_answer(client):
         ("/v1/preview", {"query": QUERY, "n": 2}),
         ("/v1/search", {"query": QUERY, "n": 2}),
         ("/v1/setting", {}),
-        ("/v1/risk", {"query": QUERY, "variants": ["football"]}),
+        ("/v1/risk", {"query": QUERY, "variants": ["football"], "mechanism": "cmp"}),
         ("/v1/sanitize", {"texts": [QUERY]}),
     ):
         assert set(client.post(path, json=body).json()) == set(fields("post", path)), path
@@ -183,7 +183,7 @@ def test_a_missing_space_is_said_with_what_to_run_and_heals(tmp_path, monkeypatc
         assert "sottovoce spaces add" in told["problems"][0]
         assert client.get("/").status_code == 200
         assert len(client.get("/v1/mechanisms").json()["mechanisms"]) == len(names())
-        answer = client.post("/v1/search", json={"query": QUERY})
+        answer = client.post("/v1/search", json={"query": QUERY, "voice": "murmur"})
         assert (answer.status_code, answer.json()["kind"]) == (503, "setup")
         assert "sottovoce spaces add" in answer.json()["error"]
         monkeypatch.delenv("SOTTOVOCE_HOME")

@@ -16,11 +16,7 @@ from service_client import QUERY, SETTINGS, events
 
 from sottovoce import defaults
 from sottovoce.app.loaded import LoadedParts
-from sottovoce.app.schemas import (
-    DEFAULT_VOICE,
-    ProtectionBody,
-    SearchBody,
-)
+from sottovoce.app.schemas import SEARCH_VOICE, ProtectionBody, SearchBody
 from sottovoce.app.settings import Settings
 from sottovoce.cli.options import (
     EngineOptions,
@@ -47,14 +43,13 @@ def test_search_answers_what_the_command_does_and_what_is_left(client):
     assert Ledger.open().spent()[0].nats == 7.5
 
 
-def test_a_search_without_any_settings_is_that_of_the_command_line(client):
+def test_a_murmur_is_a_search_of_the_command_line_without_any_settings(client):
     typed = SearchOptions(rerank=SETTINGS.reranker, ledger=False)
     obfuscator = _obfuscator(typed, MechanismOptions(), ResourceOptions(), TextOptions(), None)
     command = _prepare(typed, obfuscator, LayoutOptions(), drop_function_words=True)
     parts = LoadedParts(replace(SETTINGS, space=None))
-    protection = parts.protection(ProtectionBody())
+    protection = parts.protection(ProtectionBody(voice=SEARCH_VOICE))
     service = parts.private_search(protection, Ledger.open())
-    assert parts.protection(ProtectionBody(voice=DEFAULT_VOICE)) == protection
     assert protection.obfuscator == command.obfuscator
     for what in ("depth", "pooling", "fresh"):
         assert getattr(service, what) == getattr(command, what)
@@ -150,7 +145,7 @@ def test_words_are_remembered_and_sent_again_for_nothing(client):
     assert (drawn["recalled"], drawn["spent"]) == (True, 0.0)
     assert Ledger.open().spent()[0].nats == first["spent"]
     # A voice says nothing about it.
-    for how in ({"n": 4}, {"voice": DEFAULT_VOICE}):
+    for how in ({"n": 4}, {"voice": SEARCH_VOICE}):
         fresh = client.post("/v1/search", json={"query": QUERY, "fresh": True, **how}).json()
         assert fresh["sent"] != first["sent"]
         assert (fresh["recalled"], fresh["fresh"]) == (False, True)
@@ -159,15 +154,16 @@ def test_words_are_remembered_and_sent_again_for_nothing(client):
 
 def test_a_spent_budget_refuses_and_says_what_is_left(client):
     client.put("/v1/ledger/budget", json={"per_text": 12, "total": None})
-    assert client.post("/v1/preview", json={"query": QUERY}).status_code == 200
-    assert client.post("/v1/search", json={"query": QUERY}).status_code == 200
+    body = {"query": QUERY, "voice": SEARCH_VOICE}
+    assert client.post("/v1/preview", json=body).status_code == 200
+    assert client.post("/v1/search", json=body).status_code == 200
+    fresh = {**body, "fresh": True}
     for path in ("search", "preview"):
-        answer = client.post(f"/v1/{path}", json={"query": QUERY, "fresh": True})
+        answer = client.post(f"/v1/{path}", json=fresh)
         assert answer.status_code == 409
         assert answer.json()["kind"] == "budget"
         assert (answer.json()["cost"], answer.json()["left"]) == (7.5, 4.5)
         assert "skin" not in answer.text
-    fresh = {"query": QUERY, "fresh": True}
     assert events(client, "/v1/search", fresh)[-1]["kind"] == "budget"
 
 
@@ -178,10 +174,11 @@ def test_an_engine_that_is_down_is_said_so_and_the_release_stays_counted(client,
         raise EngineError("the server does not answer")
 
     monkeypatch.setattr(engine, "search", down)
-    answer = client.post("/v1/search", json={"query": QUERY})
+    body = {"query": QUERY, "voice": SEARCH_VOICE}
+    answer = client.post("/v1/search", json=body)
     assert (answer.status_code, answer.json()["kind"]) == (502, "engine")
     assert "is counted (7.5 nats); another try costs nothing" in answer.json()["error"]
-    failed = events(client, "/v1/search", {"query": QUERY, "fresh": True})[-1]
+    failed = events(client, "/v1/search", {**body, "fresh": True})[-1]
     assert (failed["step"], failed["status"]) == ("failed", 502)
     assert Ledger.open().spent()[0].nats == 15
 
@@ -199,7 +196,7 @@ def test_of_a_query_without_words_nothing_is_sent_where_punctuation_is_left_out(
 
 
 def test_the_ledger_shows_records_to_the_token_only(client):
-    client.post("/v1/search", json={"query": QUERY})
+    client.post("/v1/search", json={"query": QUERY, "voice": SEARCH_VOICE})
     told = client.get("/v1/ledger").json()
     assert told["spent"][0]["nats"] == 7.5
     assert "nats" in told["spent"][0]["sentence"]

@@ -132,6 +132,7 @@ export function showVoices(described) {
       ),
     ),
   );
+  byId("voice-why").textContent = described.why_default;
   for (const name of FIELDS) byId(name).addEventListener("change", () => (asking = describe(name)));
   render(selected());
 }
