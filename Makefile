@@ -43,13 +43,13 @@ benchmark: .venv/base
 	$(BIN)/python benchmarks/peers.py
 
 # The experiments of five papers, on the data of replication/README.md: make replication DATA=DIR,
-# and with MPNET=FOLDER those that want all-mpnet-base-v2. Stopped and typed again, it goes on.
+# and with MPNET=FOLDER the one that wants all-mpnet-base-v2. Stopped and typed again, it goes on.
 replication: .venv/base
 	@test -n "$(DATA)" || { echo "make replication DATA=DIR [MPNET=FOLDER]: see replication/README.md"; exit 1; }
 	$(PIP) -e '.[language,lab]'
 	$(BIN)/sottovoce spaces add default glove-840b-34k glove-6b-50d large strong wordnet
-	$(if $(MPNET),$(BIN)/python replication/prepare.py $(DATA) results/data --mpnet $(MPNET))
-	$(BIN)/python tools/replicate.py $(if $(MPNET),results/data,$(DATA)) --out results
+	$(BIN)/python replication/prepare.py $(DATA) results/data $(if $(MPNET),--mpnet $(MPNET))
+	$(BIN)/python tools/replicate.py results/data --out results
 
 clean:
 	rm -rf .venv

@@ -3,8 +3,9 @@
     python benchmarks/stored_index.py FOLDER --documents 1000000 --at index
 
 FOLDER holds corpus.jsonl and queries.jsonl (perhaps gzipped). Its passages are resampled: each new
-one has three sentences of random passages. The first --compared of them are also indexed in memory
-and on disk, and all answers compared. --at is where the large index is written.
+one has three sentences of random passages. The first --compared of them (all, if as many as
+--documents) are also indexed in memory and on disk, and all answers compared. --at is where the
+large index is written.
 """
 
 from __future__ import annotations
@@ -86,8 +87,10 @@ def main() -> None:
     search("dense", StoredDense(options.at), queries)
 
     few = list(resampled(passages, options.compared))
-    part = options.at.with_name(f"{options.at.name}-compared")
-    make_index(few, part, encoder=ENCODER)
+    part = options.at
+    if options.compared != options.documents:
+        part = options.at.with_name(f"{options.at.name}-compared")
+        make_index(few, part, encoder=ENCODER)
     pairs = [(StoredBM25(part), BM25(few)), (StoredDense(part), Dense(few, ENCODER))]
     for on_disk, in_memory in pairs:
         same = on_disk.search(queries, DEPTH) == in_memory.search(queries, DEPTH)
@@ -96,7 +99,8 @@ def main() -> None:
     first = stored.search(queries, DEPTH)
     ranks = stored.ranks(queries, [first[row][0].doc_id for row in range(len(queries))], DEPTH)
     print(f"its own ranks agree: {bool((np.diagonal(ranks) == 1).all())}")
-    shutil.rmtree(part)
+    if part != options.at:
+        shutil.rmtree(part)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Makes the folder of data for the files of paper 004 out of the one for the others.
 
-    python replication/prepare.py DIR NEW --mpnet FOLDER
+    python replication/prepare.py DIR NEW [--mpnet FOLDER]
 
-NEW gets links to all that is in DIR and to the encoder all-mpnet-base-v2 (encoders/), and made/:
+NEW gets links to all that is in DIR and to the encoder all-mpnet-base-v2, if given (encoders/; only
+004-comet.toml needs it), and made/:
 the queries of MS MARCO among the public ones; NFCorpus with every sixth of its queries, so that it
 has as many as Medline'04; and tweets in three parts: a thousand to be obfuscated (those that
 ``--limit 1000`` takes), 4,000 to train models on, the others for DP-COMET to take its strings from.
@@ -28,18 +29,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("data", type=Path, metavar="DIR")
     parser.add_argument("new", type=Path, metavar="NEW")
-    parser.add_argument("--mpnet", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--mpnet", type=Path, metavar="FOLDER")
     options = parser.parse_args()
-    prepare(options.data.resolve(), options.new, options.mpnet.resolve())
+    prepare(options.data.resolve(), options.new, options.mpnet and options.mpnet.resolve())
 
 
-def prepare(data: Path, new: Path, mpnet: Path) -> None:
+def prepare(data: Path, new: Path, mpnet: Path | None = None) -> None:
     """Link and write all that is not there."""
     made, encoders = new / "made", new / "encoders"
     for folder in (made, encoders):
         folder.mkdir(parents=True, exist_ok=True)
     links = {new / path.name: path for path in data.iterdir()}
-    for link, target in {**links, encoders / "all-mpnet-base-v2": mpnet}.items():
+    if mpnet is not None:
+        links[encoders / "all-mpnet-base-v2"] = mpnet
+    for link, target in links.items():
         _link(link, target)
     _write(made / "msmarco-queries.txt", _msmarco(data / LOG))
     _fewer_queries(data / NFCORPUS, made / "nfcorpus-50")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from plain_bert import random_weights, write_folder
@@ -44,13 +46,18 @@ def read(file: Path, shared_data: Path) -> Experiment:
 @pytest.fixture(scope="module")
 def prepared_data(shared_data, tmp_path_factory) -> Path:
     """The data with what paper 004 needs besides; a small model stands for all-mpnet-base-v2."""
-    spec = importlib.util.spec_from_file_location("prepare", FOLDER / "prepare.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
     folder = tmp_path_factory.mktemp("data")
     mpnet = write_folder(folder / "model", random_weights())
-    module.prepare(shared_data, folder / "new", mpnet)
+    loaded(FOLDER / "prepare.py").prepare(shared_data, folder / "new", mpnet)
     return folder / "new"
+
+
+def loaded(script: Path) -> ModuleType:
+    """A script as a module."""
+    spec = importlib.util.spec_from_file_location(script.stem, script)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def test_every_paper_has_a_file():
@@ -111,18 +118,37 @@ def test_no_figure_is_said_to_be_of_an_appendix_that_does_not_exist():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["000-wbb-boxes", "001-quipu-published"])
 def test_the_one_command_works_in_little(name, shared_data, default_space, tmp_path):
-    command = [sys.executable, "-W", "ignore", "tools/replicate.py", str(shared_data), "--smoke"]
-    command += ["--only", name, "--workers", "1", "--out", str(tmp_path)]
     for _ in range(2):  # The second time there is nothing left to do.
-        ended = subprocess.run(
-            command, cwd=FOLDER.parent, capture_output=True, text=True, check=False
-        )
-        assert ended.returncode == 0, ended.stderr
-        assert ended.stdout.startswith(f"{name}: ")
-        assert " OK" in ended.stdout
+        assert " OK" in one_command(name, shared_data, tmp_path)
     measured = set(Results(tmp_path / name).queries["query_id"].to_pylist())
     assert len(measured) == 3
     assert (tmp_path / name / "report" / "report.html").is_file()
+
+
+def test_the_one_command_works_where_the_data_are_not(default_space, tmp_path):
+    """The demo in the place of all four collections; what they are expected to show is not read."""
+    pytest.importorskip("textblob")
+    replicate = loaded(FOLDER.parent / "tools" / "replicate.py")
+    demo = Path(replicate.small_collection("demo", tmp_path))
+    for name in ("msmarco-dl19-pool", "cranfield", "nfcorpus", "npl"):
+        shutil.copytree(demo, tmp_path / "ir" / name)
+    told = one_command("000-collections", tmp_path, tmp_path / "results")
+    if "left out" in told:
+        pytest.skip(told)
+    assert "s of processors" in told
+    systems = Results(tmp_path / "results" / "000-collections").queries["mechanism"]
+    assert {"CMP", "VkrMhl", "SanText", "WBB"} <= set(systems.to_pylist())
+
+
+def one_command(name: str, data: Path, out: Path) -> str:
+    """What ``tools/replicate.py`` says of a file, tried in little."""
+    command = [sys.executable, "-W", "ignore", "tools/replicate.py", str(data), "--smoke"]
+    command += ["--only", f"{name}.toml", "--workers", "1", "--out", str(out)]
+    ended = subprocess.run(command, cwd=FOLDER.parent, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0 or "left out" in ended.stdout, ended.stderr
+    assert ended.stdout.startswith(f"{name}: ")
+    assert ended.stdout.count("\n") == 1, "no other file was run"
+    return ended.stdout
 
 
 def test_no_tweet_is_in_two_parts(prepared_data):

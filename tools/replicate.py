@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections import Counter
@@ -33,19 +34,24 @@ def main() -> int:
     parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, default=Path("results"))
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--only", nargs="*", default=[""], help="how names of files begin")
+    parser.add_argument(
+        "--only",
+        nargs="*",
+        default=[""],
+        help="how names of files begin, such as 003 or 001-quipu.toml",
+    )
     parser.add_argument("--smoke", action="store_true")
     options = parser.parse_args()
     left_out = 0
     for file in sorted(FILES.glob("*.toml")):
-        if file.stem.startswith(tuple(options.only)):
+        if file.name.startswith(tuple(options.only)):
             left_out += not replicate(file, options)
     return int(left_out > 0)
 
 
 def replicate(file: Path, options: argparse.Namespace) -> bool:
     """Run, check and report one file; whether that was possible."""
-    started = time.perf_counter()
+    started, used = time.perf_counter(), processor_seconds()
     try:
         experiment = read_experiment(file, options.data)
     except ExperimentError as error:
@@ -59,8 +65,15 @@ def replicate(file: Path, options: argparse.Namespace) -> bool:
     verdicts = Counter(checked.verdict for checked in expected)
     page = write_report(folder, figures=not options.smoke)
     told = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in VERDICTS if verdicts[verdict])
-    print(f"{file.stem}: {told}; {time.perf_counter() - started:.0f} s; {page}", flush=True)
+    clock, processors = time.perf_counter() - started, processor_seconds() - used
+    took = f"{clock:.0f} s, {processors:.0f} s of processors"
+    print(f"{file.stem}: {told}; {took}; {page}", flush=True)
     return True
+
+
+def processor_seconds() -> float:
+    """What this process and its finished workers have used of all processors."""
+    return sum(os.times()[:4])
 
 
 def small(experiment: Experiment, folder: Path) -> Experiment:
