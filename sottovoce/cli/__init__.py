@@ -23,6 +23,7 @@ from sottovoce.cli import (
     membership,
     obfuscate,
     pools,
+    proxy,
     quipu,
     sanitize,
     search,
@@ -68,7 +69,7 @@ RELEASE = "Search and release"
 LAB = "Privacy lab: what could be learnt"
 SETUP = "Set-up and accounts"
 COMMANDS = {
-    RELEASE: (search.search, obfuscate.obfuscate, sanitize.sanitize, serve.serve),
+    RELEASE: (search.search, obfuscate.obfuscate, sanitize.sanitize, serve.serve, proxy.proxy),
     LAB: (
         attack.attack,
         audit.audit,

@@ -94,7 +94,7 @@ class ChatRequest:
         return messages
 
     def body_with(self, texts: Sequence[str]) -> bytes:
-        """What is sent: these texts and the settings. Lone surrogates leave as ``\\ufffd``."""
+        """What is sent: these texts and the settings; for lone surrogates stands U+FFFD."""
         body = {"model": self.model, "messages": self.messages_with(texts), **self.settings}
         return json.dumps(_without_surrogates(body), allow_nan=False).encode("ascii")
 

@@ -1,8 +1,8 @@
 """LiteLLM's generic guardrail: it shows texts before and after a call, and takes others for them.
 
 The contract, as LiteLLM's client has it: an answer says ``NONE`` (all stays), ``BLOCKED`` (the call
-ends) or ``GUARDRAIL_INTERVENED`` (with texts in the same order). What is left out of an answer stays
-as it was, so that every doubt must be ``BLOCKED``: nothing here raises.
+ends) or ``GUARDRAIL_INTERVENED`` (with texts in the same order). What is left out of an answer
+stays as it was, so that every doubt must be ``BLOCKED``: nothing here raises.
 """
 
 from __future__ import annotations
