@@ -233,8 +233,8 @@ def _trimmed(text: str, start: int, end: int, kind: str) -> tuple[int, int]:
         if kind == "PHONE" and text[end - 1] == ")" and "(" in text[start:end]:
             break
         end -= 1
-    while start < end and kind == "PHONE" and text[start] == " ":
-        start += 1
+    if kind == "PHONE" and ")" not in text[start:end]:
+        start += len(text[start:end]) - len(text[start:end].lstrip("( "))
     return start, end
 
 
