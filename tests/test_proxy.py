@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import subprocess
 import sys
-import threading
-import time
-from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 import servers
 
 openai = pytest.importorskip("openai", reason="pip install openai")
-uvicorn = pytest.importorskip("uvicorn", reason="pip install 'sottovoce[app]'")
+pytest.importorskip("uvicorn", reason="pip install 'sottovoce[app]'")
 
-from sottovoce import Obfuscator  # noqa: E402
+from serving import served
+
+from sottovoce import Obfuscator
 from sottovoce.app.proxy import PromptService, create_app  # noqa: E402
 from sottovoce.app.server import bind  # noqa: E402
 from sottovoce.app.settings import Settings  # noqa: E402
@@ -115,26 +113,6 @@ class Model:
             "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
         }
         return b"data: " + json.dumps(chunk).encode() + b"\n\n"
-
-
-@contextmanager
-def served(app, listening):
-    """An app on a real socket, in a thread."""
-    server = uvicorn.Server(
-        uvicorn.Config(app, log_config=None, log_level="critical", ws="none", lifespan="on")
-    )
-    thread = threading.Thread(
-        target=lambda: asyncio.run(server.serve(sockets=[listening])), daemon=True
-    )
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    try:
-        yield
-    finally:
-        server.should_exit = True
-        thread.join(10)
-        listening.close()
 
 
 @pytest.fixture(scope="module")
