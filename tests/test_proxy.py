@@ -14,9 +14,9 @@ import servers
 openai = pytest.importorskip("openai", reason="pip install openai")
 pytest.importorskip("uvicorn", reason="pip install 'sottovoce[app]'")
 
-from serving import served
+from serving import served  # noqa: E402
 
-from sottovoce import Obfuscator
+from sottovoce import Obfuscator  # noqa: E402
 from sottovoce.app.proxy import PromptService, create_app  # noqa: E402
 from sottovoce.app.server import bind  # noqa: E402
 from sottovoce.app.settings import Settings  # noqa: E402
