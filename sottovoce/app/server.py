@@ -51,9 +51,16 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def run(
-    app: FastAPI, settings: Settings, listening: socket.socket, ready: Callable[[], None]
+    app: FastAPI,
+    settings: Settings,
+    listening: socket.socket,
+    ready: Callable[[], None],
+    name: str = "serve",
 ) -> None:
-    """Serve until a signal ends it; ``ready`` is called when requests are answered."""
+    """Serve until a signal ends it; ``ready`` is called when requests are answered.
+
+    Programs find it by the address file of its ``name``.
+    """
     import uvicorn
 
     _raise_file_limit()
@@ -78,7 +85,7 @@ def run(
     async def serve() -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_say_the_kind)
-        announcing = asyncio.create_task(_announce(server, settings, ready))
+        announcing = asyncio.create_task(_announce(server, settings, ready, name))
         try:
             await server.serve(sockets=[listening])
         finally:
@@ -88,16 +95,16 @@ def run(
         with _signals_end(), suppress(SystemExit):
             asyncio.run(serve())
     finally:
-        file = address_file()
+        file = address_file(name)
         if file.exists() and file.read_bytes() == _announcement(settings):
             file.unlink()
 
 
-async def _announce(server: Any, settings: Settings, ready: Callable[[], None]) -> None:
+async def _announce(server: Any, settings: Settings, ready: Callable[[], None], name: str) -> None:
     """Tell people and programs where the service is, once it answers."""
     while not server.started:
         await asyncio.sleep(0.01)
-    file = address_file()
+    file = address_file(name)
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_whole(file, _announcement(settings), 0o600)
@@ -107,9 +114,9 @@ async def _announce(server: Any, settings: Settings, ready: Callable[[], None]) 
     ready()
 
 
-def address_file() -> Path:
+def address_file(name: str = "serve") -> Path:
     """Where programs of the same user find the running service: port, token, process."""
-    return data_folder() / "serve.json"
+    return data_folder() / f"{name}.json"
 
 
 def _announcement(settings: Settings) -> bytes:

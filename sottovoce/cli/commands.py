@@ -24,6 +24,8 @@ COMMANDS: dict[str, dict[str, str]] = {
         "obfuscate": "Obfuscate texts into variants that say less.",
         "sanitize": "Replace the words in columns of a data set; all else stays as it is.",
         "serve": "Open the local app: search in a low voice, in the browser.",
+        "proxy": "Protect requests to a language model: an OpenAI-compatible proxy, and LiteLLM's "
+        "guardrail.",
     },
     LAB: {
         "attack": "Attack releases: show which words and queries can still be read off them.",

@@ -71,7 +71,7 @@ def serve(
         settings = Settings(
             host=host,
             port=listening.getsockname()[1],
-            allowed_hosts=_names(host, allow_host),
+            allowed_hosts=allowed_names(host, allow_host),
             collection=searched.collection,
             engine=searched.engine,
             reranker=searched.rerank,
@@ -80,7 +80,7 @@ def serve(
             log=log,
             shuffle=layout.shuffle,
             pad_to=layout.pad,
-            token=secrets.token_urlsafe(24) if token is None else _checked_token(token),
+            token=secrets.token_urlsafe(24) if token is None else checked_token(token),
         )
         service = Service(settings)
         service.parts.load_named()
@@ -98,7 +98,7 @@ def serve(
     os._exit(0)  # Everything is put away; a thread may still wait for an engine, in native code.
 
 
-def _names(host: str, allowed: list[str] | None) -> tuple[str, ...]:
+def allowed_names(host: str, allowed: list[str] | None) -> tuple[str, ...]:
     """Names to answer to: those allowed, and the address itself unless it stands for all."""
     names = list(allowed or ())
     if host not in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
@@ -106,7 +106,8 @@ def _names(host: str, allowed: list[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _checked_token(token: str) -> str:
+def checked_token(token: str) -> str:
+    """A token of the environment, if it is long enough."""
     if re.fullmatch(r"[A-Za-z0-9_-]{16,200}", token) is None:
         raise UsageError(
             "$SOTTOVOCE_TOKEN must have at least 16 letters, digits, - or _: it is all that keeps "

@@ -81,14 +81,14 @@ class Transport:
         retries: int = 2,
         most_bytes: int = MOST_BYTES,
     ) -> None:
-        _check_clear_text(address, secret)
+        check_clear_text(address, secret)
         self.address = address
         self._timeout, self._retries, self._most_bytes = timeout, retries, most_bytes
         self._headers = {"User-Agent": "sottovoce", "Accept": "application/json"}
         for name, value in (headers or {}).items():
             _check_header(name, value)
             self._headers[name.title()] = value
-        self._connection = _connection(self.address)
+        self._connection = new_connection(self.address)
         self._pace = Pace(pause)
         self._lock = threading.Lock()
         weakref.finalize(self, self._connection.close)
@@ -100,7 +100,7 @@ class Transport:
         self, target: str, body: bytes | None = None, content_type: str = "application/json"
     ) -> Any:
         """GET a path, or POST a body to it; answer the JSON that comes back."""
-        _refuse_to_go_around_a_proxy(self.address)
+        refuse_to_go_around_a_proxy(self.address)
         headers = {**self._headers, **({"Content-Type": content_type} if body is not None else {})}
         attempt = 0
         with self._lock:
@@ -122,7 +122,7 @@ class Transport:
                 data = self._read(response)
         except Exception as error:
             self._connection.close()
-            raise self._reason(error) from None
+            raise reason(str(self.address), error) from None
         return read_json(str(self.address), response.status, response.headers, data)
 
     def _send(
@@ -160,41 +160,6 @@ class Transport:
             raise ConnectionError
         return bytes(data)
 
-    def _reason(self, error: Exception) -> EngineError:
-        """The same failure, in words that hold nothing of what was sent."""
-        host = str(self.address)
-        match error:
-            case EngineError():
-                return error
-            case TimeoutError():
-                return EngineError(f"{host} did not answer in time: try later, or raise timeout")
-            case socket.gaierror():
-                return EngineError(f"{host} could not be found: check the name and your network")
-            case ssl.SSLCertVerificationError():
-                return EngineError(
-                    f"the certificate of {host} could not be verified ({error.verify_message}): "
-                    "this query was not sent"
-                )
-            case ssl.SSLEOFError() | ssl.SSLZeroReturnError():
-                return TransientError(f"{host} closed the connection")
-            case ssl.SSLError():
-                return EngineError(
-                    f"{host} made no secure connection: if it is on this machine, is it http://?"
-                )
-            case ConnectionRefusedError():
-                return TransientError(
-                    f"{host} refused the connection: see whether the server is running there"
-                )
-            case http.client.IncompleteRead() | ConnectionError():
-                return TransientError(
-                    f"{host} closed the connection before its answer was complete"
-                )
-            case OSError():
-                return TransientError(f"{host} could not be reached: check your network")
-            case http.client.HTTPException():
-                return EngineError(f"{host} did not answer in HTTP: check the port")
-        return EngineError(f"asking {host} failed ({type(error).__name__})")
-
 
 class _Response(http.client.HTTPResponse):
     """A response that must be complete within its socket's timeout."""
@@ -226,7 +191,8 @@ class _Timed(io.RawIOBase):
         super().close()
 
 
-def _connection(address: Address) -> http.client.HTTPConnection:
+def new_connection(address: Address) -> http.client.HTTPConnection:
+    """A connection to be opened; each answer must be complete within its socket's timeout."""
     where = (address.host, address.port)
     connection = (
         http.client.HTTPSConnection(
@@ -239,7 +205,41 @@ def _connection(address: Address) -> http.client.HTTPConnection:
     return connection
 
 
-def _check_clear_text(address: Address, secret: bool) -> None:
+def reason(host: str, error: Exception) -> EngineError:
+    """The same failure, in words that hold nothing of what was sent."""
+    match error:
+        case EngineError():
+            return error
+        case TimeoutError():
+            return EngineError(f"{host} did not answer in time: try later, or raise timeout")
+        case socket.gaierror():
+            return EngineError(f"{host} could not be found: check the name and your network")
+        case ssl.SSLCertVerificationError():
+            return EngineError(
+                f"the certificate of {host} could not be verified ({error.verify_message}): "
+                "this query was not sent"
+            )
+        case ssl.SSLEOFError() | ssl.SSLZeroReturnError():
+            return TransientError(f"{host} closed the connection")
+        case ssl.SSLError():
+            return EngineError(
+                f"{host} made no secure connection: if it is on this machine, is it http://?"
+            )
+        case ConnectionRefusedError():
+            return TransientError(
+                f"{host} refused the connection: see whether the server is running there"
+            )
+        case http.client.IncompleteRead() | ConnectionError():
+            return TransientError(f"{host} closed the connection before its answer was complete")
+        case OSError():
+            return TransientError(f"{host} could not be reached: check your network")
+        case http.client.HTTPException():
+            return EngineError(f"{host} did not answer in HTTP: check the port")
+    return EngineError(f"asking {host} failed ({type(error).__name__})")
+
+
+def check_clear_text(address: Address, secret: bool) -> None:
+    """Refuse to send secrets in clear to another machine; warn of anything else."""
     if address.secure or not address.remote:
         return
     if secret:
@@ -252,7 +252,7 @@ def _check_clear_text(address: Address, secret: bool) -> None:
     )
 
 
-def _refuse_to_go_around_a_proxy(address: Address) -> None:
+def refuse_to_go_around_a_proxy(address: Address) -> None:
     """Refuse to connect directly where a proxy is set: its user may rely on it to stay unseen."""
     if not address.remote or urllib.request.proxy_bypass(address.host):
         return
