@@ -29,6 +29,7 @@ from sottovoce.cli import (
     serve,
     similarity,
     spaces,
+    vectors,
 )
 from sottovoce.cli.output import DiscreetCommand, DiscreetGroup
 from sottovoce.errors import PrivacyWarning, SottovoceError, UsageError
@@ -78,6 +79,7 @@ COMMANDS = {
         quipu.quipu,
         membership.membership,
         downstream.downstream,
+        vectors.vectors,
     ),
     SETUP: (mechanisms.mechanisms, index.index),
 }

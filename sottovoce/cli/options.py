@@ -145,7 +145,8 @@ class EngineOptions:
         str,
         typer.Option(
             help="bm25, tfidf (German: bm25:de, tfidf:de), dense, http:FILE.toml, "
-            "opensearch:URL/INDEX, postgres:DSN#TABLE."
+            "opensearch:URL/INDEX, postgres:DSN#TABLE; stores of vectors: vectors, "
+            "pgvector:FILE.toml, qdrant:FILE.toml, knn:FILE.toml."
         ),
     ] = defaults.ENGINE
     rerank: Annotated[

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import weakref
 from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
@@ -124,7 +125,7 @@ class Qdrant:
     def _asked(self, vector: Float32Array, depth: int) -> Any:
         assert self._transport is not None  # noqa: S101 - there is a url, then
         body = {
-            "query": vector.tolist(),
+            "query": {"nearest": vector.tolist()},
             "params": {"exact": self._exact},
             "with_vector": [self._using] if self._using else True,
             "with_payload": self._shown or False,
@@ -137,12 +138,14 @@ class Qdrant:
     def _client(self) -> Any:
         package = need("qdrant_client", "qdrant", "a folder of Qdrant needs an extra")
         try:
-            return package.QdrantClient(path=self._folder)
+            client = package.QdrantClient(path=self._folder)
         except Exception as error:
             raise EngineError(
                 f"the folder of Qdrant cannot be opened ({type(error).__name__}): check the path, "
                 "and whether another process has it open"
             ) from None
+        weakref.finalize(self, client.close)
+        return client
 
     def _from_folder(self, vector: Float32Array, depth: int) -> Any:
         try:

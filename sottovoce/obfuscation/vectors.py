@@ -28,7 +28,7 @@ from sottovoce.obfuscation.memory import Memory
 from sottovoce.obfuscation.obfuscator import SEEDED, remembered_guarantee
 from sottovoce.randomness import Draws, Randomness, Streams, is_seeded
 from sottovoce.text import folded_text
-from sottovoce.types import Float32Array, Float64Array
+from sottovoce.types import Float32Array, FloatArray
 
 GRID = 2.0**-14
 """The step of the public grid that noisy vectors are rounded to. Rounding comes after the noise,
@@ -89,13 +89,13 @@ class VectorNoise(Mechanism):
     @property
     def guarantee(self) -> Guarantee:
         """Metric privacy; for vectors of length 1 also a bound between any two texts."""
-        caveats = (NEAR_TEXTS, OTHER_WORDINGS, MANY_RELEASES)
         bound = (
             f"vectors have length 1, so a release tells any two texts apart by at most "
             f"{2 * self.epsilon:.4g} nats: local differential privacy with that epsilon"
         )
         metric = f"euclidean({self.metric_space[0]})"
-        caveats = (*caveats, bound if self.unit_length else ANY_LENGTH)
+        anywhere = bound if self.unit_length else ANY_LENGTH
+        caveats = (NEAR_TEXTS, OTHER_WORDINGS, MANY_RELEASES, anywhere)
         return Guarantee("metric", self.epsilon, metric, scope="text", caveats=caveats)
 
     def facts(self) -> dict[str, float]:
@@ -123,7 +123,7 @@ class VectorNoise(Mechanism):
         return on_grid(vectors + self.noise_law.noise(draws))
 
 
-def on_grid(points: Float64Array) -> Float32Array:
+def on_grid(points: FloatArray) -> Float32Array:
     """The nearest points of the public grid, exact in float32."""
     steps = np.clip(np.rint(points / GRID), -FARTHEST, FARTHEST)
     return np.asarray(steps * GRID, dtype=np.float32)
@@ -170,7 +170,8 @@ def noisy_vector(
     )
     folded = folded_text(text)
     names = [("text", folded)]
-    guarantee, hashes = mechanism.guarantee, ()
+    guarantee = mechanism.guarantee
+    hashes: tuple[str, ...] = ()
     streams: Streams
     if memory_key is not None:
         memory = Memory(memory_key, mechanism, 1, "once")

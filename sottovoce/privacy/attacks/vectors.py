@@ -134,7 +134,7 @@ def _beliefs(prior: Float64Array | None, log: int, beside: int) -> Float64Array:
         return np.zeros(log + beside)
     if prior.shape != (log,) or not (np.isfinite(prior) & (prior > 0)).all():
         raise UsageError("a prior has a positive number for each query of the log")
-    return np.log(np.concatenate([prior, np.full(beside, prior.mean())]))
+    return np.asarray(np.log(np.concatenate([prior, np.full(beside, prior.mean())])))
 
 
 def _distances(points: Float64Array, parts: Sequence[Float32Array]) -> Float64Array:
