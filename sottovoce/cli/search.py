@@ -152,12 +152,8 @@ def search(
 
 def _refuse_for_stores(how: SearchOptions, groups: Sequence[Any]) -> None:
     """Refuse options about queries made of words: a store of vectors gets none."""
-    usual = SearchOptions()
-    changed = [
-        name
-        for name in ("n", "release", "pooling", "fit")
-        if getattr(how, name) != getattr(usual, name)
-    ]
+    usual, names = SearchOptions(), ("n", "release", "pooling", "fit")
+    changed = [name for name in names if getattr(how, name) != getattr(usual, name)]
     changed += [
         field.name
         for group in groups
@@ -165,9 +161,10 @@ def _refuse_for_stores(how: SearchOptions, groups: Sequence[Any]) -> None:
         if getattr(group, field.name) != field.default
     ]
     if changed:
+        typed = {"n": "-n", "mechanism": "-m", "fit": "--no-fit", "more": "--with"}
+        option = typed.get(changed[0], f"--{changed[0].replace('_', '-')}")
         raise UsageError(
-            f"{changed[0].replace('_', '-')} is about queries in words, and this store gets one "
-            "vector: leave it out"
+            f"{option} is about queries in words, and this store gets one vector: leave it out"
         )
 
 
