@@ -6,12 +6,12 @@
 
 Each FOLDER is a collection with judged queries, at most 100 of which are asked, the same as in
 ``cover.py``. The store has the encoder's vectors of all documents and compares with all of them.
-What it answers is ordered by the store's encoder, by the other one, and by the vectors of --vectors
-(as for ``spaces.py``) where they are there.
+What it answers is ordered by those of --rerankers, light, strong or bm25, and by the vectors of
+--vectors (as for ``spaces.py``) where they are there.
 
 *Log*: the exact posterior names the query in the log; queries that it lacks are put beside it.
 *All subjects*: the same in a log of the queries and the five strings nearest to each. *Subject*:
-the likeliest query that is not the true one is on its subject (``subject.py``, by the other
+the likeliest query that is not the true one is on its subject (``subject.py``, by the light
 encoder). *Inside*: all of the true top ten, and the mean share of them. Cells are kept under --out.
 """
 
@@ -30,6 +30,7 @@ import numpy as np
 
 from sottovoce.collections import load_collection
 from sottovoce.encoders import Encoder, corpus_vectors, load_encoder
+from sottovoce.engines import BM25
 from sottovoce.engines.base import whole_text
 from sottovoce.evaluation import effectiveness
 from sottovoce.evaluation.search_quality import judged
@@ -64,27 +65,34 @@ class StoreBench:
             queries = {keys[at]: queries[keys[at]] for at in some}
         self.keys, self.texts = list(queries), list(queries.values())
         self.ids = [document.doc_id for document in whole.documents]
+        self._collection = whole.documents
         self._documents = [whole_text(document) for document in whole.documents]
-        self._scores: dict[str, Float64Array] = {}
+        self.scores: dict[str, Float64Array] = {}
         self._alike: dict[str, float] = {}
         if vectors is not None and (vectors / f"{self.name}_docs.npy").exists():
             rows = [list(whole.queries).index(key) for key in self.keys]
             asked = np.load(vectors / f"{self.name}_queries.npy")[rows].astype(np.float64)
             documents = np.load(vectors / f"{self.name}_docs.npy").astype(np.float64)
-            self._scores[vectors.name] = asked @ documents.T
+            self.scores[vectors.name] = asked @ documents.T
 
     def documents(self, encoder: Encoder) -> Float64Array:
         """The vectors that a store has."""
         return corpus_vectors(encoder, self._documents).astype(np.float64)
 
-    def rerankers(self) -> dict[str, Float64Array]:
-        """How well each document answers each true query, by everything that orders answers."""
-        for name in ENCODERS:
-            if name not in self._scores:
+    def scored_by(self, names: Sequence[str]) -> None:
+        """Let these order answers: by how well each document answers each true query."""
+        for name in names:
+            if name == "bm25":
+                places = {doc_id: at for at, doc_id in enumerate(self.ids)}
+                scores = np.zeros((len(self.texts), len(self.ids)))
+                answers = BM25(self._collection).search(self.texts, len(self.ids))
+                for row, hits in zip(scores, answers, strict=True):
+                    row[[places[hit.doc_id] for hit in hits]] = [hit.score for hit in hits]
+                self.scores[name] = scores
+            else:
                 encoder = load_encoder(name)
                 asked = encoder.encode(self.texts).astype(np.float64)
-                self._scores[name] = asked @ self.documents(encoder).T
-        return self._scores
+                self.scores[name] = asked @ self.documents(encoder).T
 
     @cached_property
     def subject_log(self) -> QueryLog:
@@ -135,7 +143,7 @@ def found(bench: StoreBench, answers: IntArray, true: IntArray) -> dict[str, Any
             for row, top in zip(fetched, true[:, :TOP], strict=True)
         ]
         cells[f"top {depth}"] = dict(zip(bench.keys, inside, strict=True))
-        for name, scores in bench.rerankers().items():
+        for name, scores in bench.scores.items():
             cells[f"ndcg {depth} {name}"] = bench.ndcg(fetched, scores)
     return cells
 
@@ -150,8 +158,8 @@ def measure(
     true = best(vectors.astype(np.float64), documents)
     if epsilon is None:
         return {"seeds": [found(bench, true, true)]}
-    other = load_encoder(next(each for each in ENCODERS if each != name))
-    threshold = bench.alike(other)
+    judge = load_encoder("light")
+    threshold = bench.alike(judge)
     cells = []
     for seed in seeds:
         streams = Streams(seed, mechanism.spec)
@@ -165,7 +173,7 @@ def measure(
             ranks = inversion.inference.ranks
             cell[kind] = dict(zip(bench.keys, (ranks == 1).tolist(), strict=True))
             if kind == "log":
-                alike = cosines(bench.texts, inversion.nearest_others, other) > threshold
+                alike = cosines(bench.texts, inversion.nearest_others, judge) > threshold
                 cell["subject"] = dict(zip(bench.keys, alike.tolist(), strict=True))
                 cell["posterior"] = dict(zip(bench.keys, inversion.posteriors, strict=True))
         cells.append(cell)
@@ -199,8 +207,7 @@ def rows(out: Path, collection: str, encoder: str) -> Iterator[str]:
     files = {file.stem.split("--")[2]: file for file in out.glob(f"{collection}--{encoder}--*")}
     plain = json.loads(files["true"].read_text("utf-8"))["seeds"]
     rerankers = [key.split(" ", 2)[2] for key in plain[0] if key.startswith(f"ndcg {DEPTHS[0]} ")]
-    by = next((name for name in rerankers if name not in ENCODERS), None)
-    by = by or next(name for name in ENCODERS if name != encoder)
+    by = next((name for name in rerankers if name != encoder), encoder)
     labels = ["true", *sorted((label for label in files if label[0].isdigit()), key=float), "alone"]
     for label in labels:
         cells = json.loads(files[label].read_text("utf-8"))["seeds"]
@@ -242,6 +249,7 @@ def main() -> None:
     parser.add_argument("--vectors", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--encoders", default=",".join(ENCODERS))
+    parser.add_argument("--rerankers", default=",".join(ENCODERS), help="also bm25")
     parser.add_argument("--queries", type=int, default=100, help="at most so many of a collection")
     parser.add_argument("--seeds", default="1,2,3")
     parser.add_argument("--tables", action="store_true", help="print what is there, and stop")
@@ -252,6 +260,7 @@ def main() -> None:
         seeds = [int(seed) for seed in options.seeds.split(",")]
         for folder in options.collections:
             bench = StoreBench(folder, log, options.vectors, options.queries)
+            bench.scored_by(options.rerankers.split(","))
             compute(bench, options.encoders.split(","), seeds, options.out)
     print_tables(options.out)
 
