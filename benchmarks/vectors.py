@@ -211,7 +211,7 @@ def rows(out: Path, collection: str, encoder: str) -> Iterator[str]:
     labels = ["true", *sorted((label for label in files if label[0].isdigit()), key=float), "alone"]
     for label in labels:
         cells = json.loads(files[label].read_text("utf-8"))["seeds"]
-        shown = [{"true": "the query itself", "alone": ALONE}.get(label, f"{float(label):g}")]
+        shown = [{"true": "the query itself", "alone": ALONE}.get(label) or f"{float(label):g}"]
         for kind in ("log", "all subjects", "subject"):
             if kind not in cells[0]:
                 shown.append("1" if kind != "subject" else "")

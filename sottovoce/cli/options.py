@@ -160,7 +160,7 @@ class EngineOptions:
         typer.Option(
             min=1,
             help=f"Documents taken from each answer; {defaults.DEMO_DEPTH} of the demo collection, "
-            f"else {defaults.DEPTH}.",
+            f"{defaults.STORE_DEPTH} of a store of vectors, else {defaults.DEPTH}.",
         ),
     ] = None
 

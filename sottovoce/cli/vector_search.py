@@ -94,7 +94,9 @@ class StoreSearch:
             engine = choose_vector_store(self.engine, documents_for(self.engine, self.collection))
         epsilon = EPSILON if self.epsilon is None else self.epsilon
         mechanism = VectorNoise(load_encoder(engine.made_by), epsilon)
-        depth, promise = self.depth or defaults.DEPTH, None
+        small = is_local(self.engine) and self.collection == defaults.COLLECTION
+        usual = defaults.DEPTH if small else defaults.STORE_DEPTH
+        depth, promise = self.depth or usual, None
         if self.vectors.promise is not None:
             if self.depth is not None:
                 raise UsageError("--depth and --promise both say how deep to ask: leave one out")
@@ -127,11 +129,16 @@ class StoreSearch:
         return depth, promise
 
 
+def is_local(engine: str) -> bool:
+    """Whether a store is made of documents on this machine."""
+    return engine.strip().partition(":")[0] == "vectors"
+
+
 def documents_for(engine: str, collection: str) -> list[Document] | None:
     """The documents that a store on this machine is made of; others have their own."""
     from sottovoce.collections import load_collection
 
-    if engine.strip().partition(":")[0] != "vectors":
+    if not is_local(engine):
         return None
     return list(load_collection(collection).documents)
 

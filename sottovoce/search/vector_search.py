@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sottovoce.defaults import DEPTH, TOP
+from sottovoce.defaults import STORE_DEPTH, TOP
 from sottovoce.engines.base import EngineError, LocalEngine
 from sottovoce.engines.vector_engine import VectorEngine, VectorHit, best_first, check_depth
 from sottovoce.errors import PrivacyWarning, SottovoceError
@@ -104,7 +104,7 @@ class PrivateVectorSearch:
     reranker: Reranker | None = None
     ledger: Ledger | None = None
     fresh: bool = False
-    depth: int = DEPTH
+    depth: int = STORE_DEPTH
     rng: Randomness = None
 
     def __post_init__(self) -> None:
