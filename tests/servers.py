@@ -149,6 +149,42 @@ def web(
             thread.join()
 
 
+@contextmanager
+def tapped(connect: Callable[[], socket.socket]) -> Iterator[tuple[int, bytearray]]:
+    """A relay in front of a server that keeps what the client sends; (port, kept bytes)."""
+    kept = bytearray()
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def relay(source, target, keep):
+        with suppress(OSError):
+            while data := source.recv(65536):
+                if keep:
+                    kept.extend(data)
+                target.sendall(data)
+        for each in (source, target):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def accept():
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=serve, args=(client,), daemon=True).start()
+
+    def serve(client):
+        with client, connect() as server:
+            back = threading.Thread(target=relay, args=(server, client, False), daemon=True)
+            back.start()
+            relay(client, server, True)
+            back.join()
+
+    threading.Thread(target=accept, daemon=True).start()
+    with listener:
+        yield listener.getsockname()[1], kept
+
+
 def _read_request(stream: Any) -> Request | None:
     first = stream.readline().decode("latin-1").split()
     if len(first) != 3:

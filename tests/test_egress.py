@@ -10,12 +10,12 @@ import json
 import re
 import socket
 import threading
-from contextlib import contextmanager, suppress
 from urllib.parse import unquote
 
 import numpy as np
 import pytest
 import servers
+from servers import tapped
 
 from sottovoce import Obfuscator, OutputVocabulary
 from sottovoce.engines.json_http import JsonHttp
@@ -220,42 +220,6 @@ def test_nothing_but_drawn_words_reaches_an_http_engine(everyday):
         assert set(re.findall(r"\w+", unquote(sent[1]))) <= allowed
         shapes.add(tuple(headers))
     assert len(shapes) == 1  # the headers depend on nothing
-
-
-@contextmanager
-def tapped(connect):
-    """A relay in front of a server that keeps what the client sends; (port, kept bytes)."""
-    kept = bytearray()
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def relay(source, target, keep):
-        with suppress(OSError):
-            while data := source.recv(65536):
-                if keep:
-                    kept.extend(data)
-                target.sendall(data)
-        for each in (source, target):
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-
-    def accept():
-        while True:
-            try:
-                client, _ = listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=serve, args=(client,), daemon=True).start()
-
-    def serve(client):
-        with client, connect() as server:
-            back = threading.Thread(target=relay, args=(server, client, False), daemon=True)
-            back.start()
-            relay(client, server, True)
-            back.join()
-
-    threading.Thread(target=accept, daemon=True).start()
-    with listener:
-        yield listener.getsockname()[1], kept
 
 
 @pytest.mark.slow

@@ -145,7 +145,8 @@ class EngineOptions:
         str,
         typer.Option(
             help="bm25, tfidf (German: bm25:de, tfidf:de), dense, http:FILE.toml, "
-            "opensearch:URL/INDEX, postgres:DSN#TABLE."
+            "opensearch:URL/INDEX, postgres:DSN#TABLE; stores of vectors: vectors, "
+            "pgvector:FILE.toml, qdrant:FILE.toml, knn:FILE.toml."
         ),
     ] = defaults.ENGINE
     rerank: Annotated[
@@ -159,7 +160,7 @@ class EngineOptions:
         typer.Option(
             min=1,
             help=f"Documents taken from each answer; {defaults.DEMO_DEPTH} of the demo collection, "
-            f"else {defaults.DEPTH}.",
+            f"{defaults.STORE_DEPTH} of a store of vectors, else {defaults.DEPTH}.",
         ),
     ] = None
 

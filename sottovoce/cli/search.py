@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,6 +23,7 @@ from sottovoce.cli.options import (
     TextOptions,
 )
 from sottovoce.cli.output import new_console, print_json, progress_bar
+from sottovoce.cli.vector_search import StoreSearch, VectorOptions
 from sottovoce.errors import UsageError
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def search(
     resources: ResourceOptions,
     texts: TextOptions,
     layout: LayoutOptions,
+    vectors: VectorOptions,
     seed: Seed = None,
     as_json: AsJson = False,
 ) -> None:
@@ -109,11 +111,33 @@ def search(
       sottovoce search "treatment for skin cancer" --cover 20 --pool demo
 
       sottovoce search "debt advice" --one-in 20 --most-queries 60 --pool demo
+
+      sottovoce search "debt advice" --engine qdrant:store.toml -e 60 --depth 500
     """
+    from sottovoce.engines import is_vector_store
+
     if query == "-":
         query = sys.stdin.readline()
     if not query.strip():
         raise UsageError("give something to search for, or - to read it from standard input")
+    vectors.check(is_vector_store(how.engine))
+    if is_vector_store(how.engine):
+        used = (cover, replace(mechanism, epsilon=None), resources, texts, layout)
+        _refuse_for_stores(how, used)
+        store = StoreSearch(
+            engine=how.engine,
+            collection=how.collection,
+            rerank=how.rerank,
+            depth=how.depth,
+            epsilon=mechanism.epsilon,
+            top=how.top,
+            ledger=how.ledger,
+            fresh=how.fresh,
+            seed=seed,
+            vectors=vectors,
+        )
+        store.run(query, as_json=as_json)
+        return
     mechanism = cover.mechanism(mechanism, how.n, how.release)
     obfuscator = _obfuscator(how, mechanism, cover.without_pool(resources), texts, seed)
     obfuscator = cover.in_chorus(obfuscator, resources)
@@ -126,6 +150,24 @@ def search(
         print_json(result.to_dict())
     else:
         show(result, private_search)
+
+
+def _refuse_for_stores(how: SearchOptions, groups: Sequence[Any]) -> None:
+    """Refuse options about queries made of words: a store of vectors gets none."""
+    usual, names = SearchOptions(), ("n", "release", "pooling", "fit")
+    changed = [name for name in names if getattr(how, name) != getattr(usual, name)]
+    changed += [
+        field.name
+        for group in groups
+        for field in fields(group)
+        if getattr(group, field.name) != field.default
+    ]
+    if changed:
+        typed = {"n": "-n", "mechanism": "-m", "fit": "--no-fit", "more": "--with"}
+        option = typed.get(changed[0], f"--{changed[0].replace('_', '-')}")
+        raise UsageError(
+            f"{option} is about queries in words, and this store gets one vector: leave it out"
+        )
 
 
 def _obfuscator(

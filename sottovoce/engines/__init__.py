@@ -23,12 +23,19 @@ if TYPE_CHECKING:
     from sottovoce.engines.dense import Dense
     from sottovoce.engines.json_http import JsonHttp
     from sottovoce.engines.opensearch import OpenSearch
+    from sottovoce.engines.opensearch_knn import OpenSearchKNN
+    from sottovoce.engines.pgvector import PgVector
     from sottovoce.engines.postgres import Postgres
+    from sottovoce.engines.qdrant import Qdrant
     from sottovoce.engines.stored import StoredBM25, StoredDense, make_index
+    from sottovoce.engines.vector_engine import VectorEngine
+    from sottovoce.engines.vector_stores import choose_vector_store, is_vector_store
 
 __all__ = ["BM25", "Dense", "EngineError", "Hit", "JsonHttp", "LocalEngine", "OpenSearch"]
 __all__ += ["Postgres", "RankingEngine", "SearchEngine", "TfIdf", "choose_engine", "ranks_of"]
 __all__ += ["StoredBM25", "StoredDense", "make_index"]
+__all__ += ["OpenSearchKNN", "PgVector", "Qdrant", "VectorEngine", "choose_vector_store"]
+__all__ += ["is_vector_store"]
 
 __getattr__ = lazy_names(
     __name__,
@@ -36,8 +43,13 @@ __getattr__ = lazy_names(
         ".dense": "Dense",
         ".json_http": "JsonHttp",
         ".opensearch": "OpenSearch",
+        ".opensearch_knn": "OpenSearchKNN",
+        ".pgvector": "PgVector",
         ".postgres": "Postgres",
+        ".qdrant": "Qdrant",
         ".stored": "StoredBM25, StoredDense, make_index",
+        ".vector_engine": "VectorEngine",
+        ".vector_stores": "choose_vector_store, is_vector_store",
     },
 )
 
@@ -115,6 +127,13 @@ def _unknown(kind: str) -> UsageError:
         return UsageError(
             "an address alone does not say how to ask the engine there: describe it in a TOML file "
             "and write http:FILE.toml (docs/engines.md has examples)"
+        )
+    from sottovoce.engines.vector_stores import is_vector_store
+
+    if is_vector_store(kind):
+        return UsageError(
+            "this store takes vectors, not queries: 'sottovoce search' asks it, or in Python "
+            "PrivateVectorSearch (docs/vectors.md)"
         )
     shape = next((choice for choice in CHOICES if choice.startswith(f"{kind}:")), None)
     if shape:

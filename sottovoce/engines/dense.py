@@ -10,6 +10,7 @@ from sottovoce.collections import Document
 from sottovoce.encoders import Encoder, corpus_vectors, load_encoder
 from sottovoce.encoders.base import query_side
 from sottovoce.engines.base import DocumentEngine, Hit
+from sottovoce.engines.vector_engine import Metric, VectorHit, check_depth
 from sottovoce.errors import UsageError
 from sottovoce.spaces.scan import FloatBound
 from sottovoce.threads import parallel_map
@@ -65,6 +66,24 @@ class Dense(DocumentEngine):
         by_query = zip(distinct, rankings, strict=True)
         answers = {query: self._hits(*ranking) for query, ranking in by_query}
         return [list(answers[query]) for query in queries]
+
+    # Asked with a vector: a store on this machine (vector_engine.py).
+
+    metric: Metric = "inner"
+
+    @property
+    def made_by(self) -> str:
+        """The name of its encoder."""
+        return self.encoder.name
+
+    def nearest(self, vector: Float32Array, depth: int) -> list[VectorHit]:
+        """The best ``depth`` documents of a vector, best first."""
+        check_depth(depth)
+        if vector.shape != (self.encoder.dimension,):
+            raise UsageError(f"ask with a vector of {self.encoder.dimension} numbers")
+        ((places, scores),) = self._block(vector[None], min(depth, len(self)))
+        hits = self._hits(places, scores)
+        return [VectorHit(hit, self._vectors[at]) for hit, at in zip(hits, places, strict=True)]
 
     def _hits(self, places: IntArray, scores: Float64Array) -> list[Hit]:
         pairs = zip(places.tolist(), scores.tolist(), strict=True)

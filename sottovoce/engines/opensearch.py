@@ -59,15 +59,14 @@ class OpenSearch:
         timeout: float = 10.0,
         retries: int = 2,
     ) -> None:
-        if not _INDEX.fullmatch(index):
-            raise UsageError("an index has a name of small letters, digits, '-', '_' and '.'")
+        check_index(index)
         if not fields or isinstance(fields, str):
             raise UsageError('fields must be a list of names, such as ["title", "text"]')
         address = Address.of(url)
         self.name = f"opensearch at {address}"
         self.remote = address.remote
         self.pause, self.most_queries = courtesy(address.remote, pause, most_queries)
-        headers = _credentials()
+        headers = credentials()
         self._transport = Transport(
             address,
             headers=headers,
@@ -134,7 +133,13 @@ class OpenSearch:
         return read_hits(host, rows, self._fields, depth)
 
 
-def _credentials() -> dict[str, str]:
+def check_index(index: str) -> None:
+    """Refuse what cannot be the name of an index."""
+    if not _INDEX.fullmatch(index):
+        raise UsageError("an index has a name of small letters, digits, '-', '_' and '.'")
+
+
+def credentials() -> dict[str, str]:
     """The header that the environment asks for, if any."""
     key, user = os.environ.get(f"{_PREFIX}API_KEY"), os.environ.get(f"{_PREFIX}USER")
     if key:

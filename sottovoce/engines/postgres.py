@@ -61,7 +61,7 @@ class Postgres:
     ) -> None:
         if not (table and doc_id and text):
             raise UsageError("name the table, the column of ids, and the column of texts")
-        self._where, host = _connection(dsn)
+        self._where, host = connection_settings(dsn)
         self._statement = _statement(table, doc_id, title, text, parsed, language)
         self._milliseconds = max(1, round(1000 * timeout))
         self.remote = host is not None
@@ -84,7 +84,7 @@ class Postgres:
                 return [self._search(connection, query, depth) for query in queries]
         except psycopg.Error as error:
             # In words of our own: the server's may repeat a query.
-            raise EngineError(f"{self.name} {_reason(error)}") from None
+            raise EngineError(f"{self.name} {reason(error)}") from None
 
     def _search(self, connection: psycopg.Connection[Any], query: str, depth: int) -> list[Hit]:
         distinct = dict.fromkeys(words(sendable(query)))
@@ -129,7 +129,7 @@ def _statement(table: str, doc_id: str, title: str, text: str, parsed: str, lang
     )
 
 
-def _connection(dsn: str) -> tuple[dict[str, Any], str | None]:
+def connection_settings(dsn: str) -> tuple[dict[str, Any], str | None]:
     """What to connect with, and the host if it is another machine.
 
     A connection to another machine is encrypted and its certificate verified unless the DSN or
@@ -168,7 +168,7 @@ def _other_machine(given: dict[str, Any]) -> str | None:
     return None
 
 
-def _reason(error: psycopg.Error) -> str:
+def reason(error: psycopg.Error) -> str:
     """What to do about an error, by its kind alone."""
     from psycopg import errors
 

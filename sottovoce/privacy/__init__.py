@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sottovoce.privacy.attacks.releases import Released, read_releases
     from sottovoce.privacy.attacks.report import RiskReport
     from sottovoce.privacy.attacks.run import attack
+    from sottovoce.privacy.attacks.vectors import Inversion, SeenVector, invert
     from sottovoce.privacy.attacks.words import WordRecovery
     from sottovoce.privacy.auditing import Audit, Claim, Finding, Verdict, Witness, audit
     from sottovoce.privacy.calibration import Calibration, calibrate
@@ -60,6 +61,7 @@ __all__ = [
     "Finding",
     "Headline",
     "Inference",
+    "Inversion",
     "Knowledge",
     "MembershipReport",
     "Naming",
@@ -67,6 +69,7 @@ __all__ = [
     "QuipuScore",
     "Released",
     "RiskReport",
+    "SeenVector",
     "Similarity",
     "SimilarityMeter",
     "Targets",
@@ -85,6 +88,7 @@ __all__ = [
     "epsilon_with_unchanged",
     "equivalent_epsilon",
     "infer",
+    "invert",
     "measure_cost",
     "membership",
     "quipu",
@@ -109,6 +113,7 @@ __getattr__ = lazy_names(
         ".attacks.releases": "Released, read_releases",
         ".attacks.report": "RiskReport",
         ".attacks.run": "attack",
+        ".attacks.vectors": "Inversion, SeenVector, invert",
         ".attacks.words": "WordRecovery",
         ".auditing": "Audit, Claim, Finding, Verdict, Witness, audit",
         ".calibration": "Calibration, calibrate",
