@@ -24,7 +24,7 @@ from langchain_core.runnables import RunnableConfig, ensure_config  # noqa: E402
 from langchain_core.tracers import BaseTracer  # noqa: E402
 from langchain_core.tracers.context import tracing_v2_callback_var  # noqa: E402
 from langsmith.utils import tracing_is_enabled  # noqa: E402
-from pydantic import Field, InstanceOf  # noqa: E402
+from pydantic import Field, field_validator  # noqa: E402
 
 TRACED = (
     "tracing is on: this retriever tells no tracer anything, but the chain around it records the "
@@ -41,10 +41,17 @@ class PrivateRetriever(BaseRetriever):
     tracing is on it warns, since chains around it are recorded all the same.
     """
 
-    search: InstanceOf[PrivateSearch] = Field(repr=False)
-    """What obfuscates, counts, sends, pools and re-ranks."""
+    search: Any = Field(repr=False)
+    """A :class:`sottovoce.PrivateSearch`: it obfuscates, counts, sends, pools and re-ranks."""
     k: int = TOP
     """Documents to answer."""
+
+    @field_validator("search")
+    @classmethod
+    def _check_search(cls, search: Any) -> PrivateSearch:
+        if not isinstance(search, PrivateSearch):
+            raise ValueError("search is a PrivateSearch of sottovoce")
+        return search
 
     def invoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any

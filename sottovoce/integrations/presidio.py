@@ -36,7 +36,7 @@ class Replacing:
         return f"Replacing({self._sanitizer!r})"
 
 
-class SottovoceOperator(Operator):  # type: ignore[misc]  # Presidio says nothing of its types
+class SottovoceOperator(Operator):
     """For ``AnonymizerEngine.add_anonymizer``; :func:`operator_config` says how to replace.
 
     An error ends the whole call of the engine: it never leaves the original where it was.

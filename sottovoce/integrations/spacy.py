@@ -5,6 +5,8 @@
 
 # No postponed annotations here: spaCy reads them to check the configuration.
 
+from typing import Any
+
 from sottovoce.choices import UnknownPolicy
 from sottovoce.errors import need
 from sottovoce.mechanisms import mechanism as build_mechanism
@@ -21,9 +23,9 @@ from spacy.tokens import Doc  # noqa: E402
 
 NAME = "sottovoce"
 COLUMN = "doc"
-CONFIG = {
+CONFIG: dict[str, Any] = {
     "mechanism": "cmp",
-    "space": "default",
+    "space": None,
     "unknown": "encode",
     "protect": "all",
     "deny": [],
@@ -57,12 +59,11 @@ class Releasing:
         return Sanitizer(known.obfuscator, known.columns, new_secret(), known.deny)
 
 
-@Language.factory(NAME, assigns=["doc._.released"], default_config=CONFIG)
 def make_component(
-    nlp: Language,
-    name: str,
+    nlp: Language,  # noqa: ARG001 - spaCy gives these two to every factory
+    name: str,  # noqa: ARG001
     mechanism: str,
-    space: str,
+    space: str | None,
     unknown: UnknownPolicy,
     protect: str,
     deny: list[str],
@@ -74,7 +75,7 @@ def make_component(
     mechanism
         A name or spec, such as ``cmp:epsilon=10``.
     space
-        The name or folder of the word space, for mechanisms that have one.
+        The name or folder of the word space; the default one if None.
     unknown, protect
         Those of :class:`sottovoce.TextPipeline`.
     deny
@@ -85,13 +86,15 @@ def make_component(
     seed
         None: secure randomness. A whole number is for experiments, documents counted in order.
     """
+    resources = {} if space is None else {"space": load_space(space)}
     obfuscator = Obfuscator(
-        build_mechanism(mechanism, space=load_space(space)),
+        build_mechanism(mechanism, **resources),
         pipeline=TextPipeline(unknown=unknown, protect=protect),
         rng=seed,
     )
     return Releasing(Sanitizer(obfuscator, (COLUMN,), deny=frozenset(deny)), consistent)
 
 
+Language.factory(NAME, func=make_component, assigns=["doc._.released"], default_config=CONFIG)
 if not Doc.has_extension("released"):
     Doc.set_extension("released", default=None)

@@ -123,8 +123,12 @@ def _strongest_attack(
         )
         for obfuscate in group
     ]
-    headlines = [line for report in reports for line in (report.words, report.queries, report.groups)]
-    best = strongest(line for line in headlines if line is not None)
+    best = strongest(
+        headline
+        for report in reports
+        for headline in (report.words, report.queries, report.groups)
+        if headline is not None
+    )
     if best is None:
         raise UsageError("no attack here applies to this mechanism: give a log, and encoders")
     return best

@@ -77,7 +77,8 @@ class SideTable:
 class Elsewhere:
     """The retriever of the pipeline, as far as counting what is sent needs to know it."""
 
-    pause, most_queries = 0.0, None
+    pause = 0.0
+    most_queries: int | None = None
 
     def __init__(self, name: str, remote: bool) -> None:
         self.name, self.remote = name, remote

@@ -60,7 +60,7 @@ class PoolVariants(pt.Transformer):
     """Puts the answers to the variants together, one list for each true query.
 
     The true query comes back, as ``query_0``; there is no column ``query``, so that what follows
-    does not get it by accident (``pt.rewrite.reset()`` makes one of it, where you want that).
+    does not get it by accident; ``pt.apply.rename({"query_0": "query"})`` is for re-rankers here.
     """
 
     schematic: ClassVar[dict[str, Any]] = {"label": "PoolVariants", "help_url": None}
@@ -75,8 +75,7 @@ class PoolVariants(pt.Transformer):
         columns = [
             name
             for name in inp.columns
-            if name not in ("qid", "docno", *RANKED)
-            and name not in pt.model.query_columns(inp)
+            if name not in ("qid", "docno", *RANKED) and name not in pt.model.query_columns(inp)
         ]
         answers: dict[str, tuple[TrueQuery, dict[int, list[Hit]]]] = {}
         documents: dict[tuple[str, str], tuple[Any, ...]] = {}
@@ -90,8 +89,9 @@ class PoolVariants(pt.Transformer):
             by_variant.setdefault(variant, []).append(Hit(docno, float(score)))
             documents.setdefault((query.qid, docno), document)
         rows = [
-            (qid, query.release.result.text, hit.doc_id, hit.score, rank, *documents[qid, hit.doc_id])
+            (qid, text, hit.doc_id, hit.score, rank, *documents[qid, hit.doc_id])
             for qid, (query, by_variant) in sorted(answers.items(), key=lambda item: str(item[0]))
+            for text in [query.release.result.text]
             for rank, hit in enumerate(self._pooled(by_variant))
         ]
         return pd.DataFrame(rows, columns=["qid", TRUE_QUERY, "docno", *RANKED, *columns])
