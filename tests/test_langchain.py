@@ -14,14 +14,14 @@ from sottovoce.search import load_reranker
 
 pytest.importorskip("langchain_core")
 
-from langchain_core.callbacks import BaseCallbackHandler  # noqa: E402
-from langchain_core.documents import Document  # noqa: E402
-from langchain_core.runnables import RunnableLambda  # noqa: E402
-from langchain_core.tracers import LangChainTracer  # noqa: E402
-from langsmith import Client  # noqa: E402
-from langsmith.utils import get_env_var  # noqa: E402
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tracers import LangChainTracer
+from langsmith import Client
+from langsmith.utils import get_env_var
 
-from sottovoce.integrations.langchain import DocumentSanitizer, PrivateRetriever  # noqa: E402
+from sottovoce.integrations.langchain import DocumentSanitizer, PrivateRetriever
 
 QUERY = f"wordaa wordbc {SECRET}"
 

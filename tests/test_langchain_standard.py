@@ -17,9 +17,9 @@ from sottovoce.search import load_reranker
 
 pytest.importorskip("langchain_tests", reason="langchain-tests is not installed")
 
-from langchain_tests.integration_tests import RetrieversIntegrationTests  # noqa: E402
+from langchain_tests.integration_tests import RetrieversIntegrationTests
 
-from sottovoce.integrations.langchain import PrivateRetriever  # noqa: E402
+from sottovoce.integrations.langchain import PrivateRetriever
 
 
 class TestPrivateRetriever(RetrieversIntegrationTests):

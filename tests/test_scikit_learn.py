@@ -14,15 +14,15 @@ from sottovoce.text import TextPipeline
 
 pytest.importorskip("sklearn")
 
-from sklearn.base import clone  # noqa: E402
-from sklearn.compose import ColumnTransformer  # noqa: E402
-from sklearn.exceptions import NotFittedError  # noqa: E402
-from sklearn.feature_extraction.text import CountVectorizer  # noqa: E402
-from sklearn.linear_model import LogisticRegression  # noqa: E402
-from sklearn.model_selection import GridSearchCV  # noqa: E402
-from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 
-from sottovoce.integrations.scikit_learn import TextObfuscator  # noqa: E402
+from sottovoce.integrations.scikit_learn import TextObfuscator
 
 TEXTS = [f"{' '.join(WORDS[i : i + 8])} {SECRET}" for i in range(20)]
 LABELS = [i % 2 for i in range(20)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sottovoce
-from sottovoce.collections import demo_log, load_collection
+from sottovoce.collections import load_collection
 from sottovoce.engines import BM25
 from sottovoce.integrations.pyterrier import (
     Obfuscate,
@@ -14,9 +14,12 @@ from sottovoce.integrations.pyterrier import (
     qrels,
     topics,
 )
+from sottovoce.privacy import read_log
 from sottovoce.search import load_reranker
 
 QUERIES = 6
+LOG = "demo"
+"""The attacker's list of queries; without one, only words are attacked, which is quick."""
 
 
 def main() -> None:
@@ -35,7 +38,7 @@ def main() -> None:
         topics(collection).head(QUERIES),
         qrels(collection),
         ["ndcg_cut_10"],
-        log=demo_log(),
+        log=read_log(LOG) if LOG else None,
     )
     print(table.drop(columns="attacker_knows").round(2).to_string())
     for name, knows in zip(table["name"], table["attacker_knows"], strict=True):
