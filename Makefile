@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint types fast servers spark benchmark replication clean
+.PHONY: demo test lint types fast servers spark spacy benchmark replication clean
 
 demo: .venv/base
 	$(BIN)/sottovoce spaces add default
@@ -36,6 +36,10 @@ servers: .venv/dev
 # Spark for the tests that want it, half a gigabyte; it needs Java 17.
 spark: .venv/dev
 	$(PIP) -e '.[spark]'
+
+# spaCy for the tests that want it, 198 MB.
+spacy: .venv/dev
+	$(PIP) -e '.[spacy]'
 
 benchmark: .venv/base
 	$(PIP) -e '.[fast]'

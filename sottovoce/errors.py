@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import warnings
 from collections.abc import Iterable
 from typing import Any, Self
 
@@ -31,6 +32,10 @@ class UnknownWordError(SottovoceError):
 
 class PrivacyWarning(UserWarning):
     """Something is about to be weaker than people may think. Always shown."""
+
+
+# Python shows a warning once a place; this one each time, unless somebody has said otherwise.
+warnings.simplefilter("always", PrivacyWarning, append=True)
 
 
 def did_you_mean(word: str, options: Iterable[str], otherwise: str = "") -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -95,14 +96,12 @@ def test_a_folder_is_a_collection(tmp_path):
         load_collection(tmp_path)
 
 
-def test_what_is_not_there_is_said():
+def test_what_is_not_there_is_said(monkeypatch):
     with pytest.raises(UsageError, match="use demo, a folder"):
         load_collection("no-such-folder")
-    try:
-        import ir_datasets  # noqa: F401
-    except ImportError:
-        with pytest.raises(SottovoceError, match="pip install ir-datasets"):
-            load_collection("ir_datasets:vaswani")
+    monkeypatch.setitem(sys.modules, "ir_datasets", None)
+    with pytest.raises(SottovoceError, match="pip install ir-datasets"):
+        load_collection("ir_datasets:vaswani")
 
 
 def test_shared_collections_can_be_read(shared_data):

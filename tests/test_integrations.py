@@ -269,7 +269,8 @@ def test_wrong_use_says_what_to_do_and_leaves_nothing(run, tmp_path, arguments, 
 def test_importing_loads_no_engine():
     code = (
         "import sys, sottovoce.integrations\n"
-        "print([n for n in ('dask', 'distributed', 'pyspark', 'pandas', 'pyarrow', 'datasets')"
+        "print([n for n in ('dask', 'distributed', 'pyspark', 'pandas', 'pyarrow', 'datasets',"
+        " 'pyterrier', 'presidio_anonymizer', 'spacy', 'sklearn', 'langchain_core')"
         " if n in sys.modules])"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -61,15 +62,25 @@ def sanitize_frame(
 def dataset_function(
     sanitizer: Sanitizer,
 ) -> Callable[[Mapping[str, Sequence[Any]], Sequence[int]], dict[str, Cells]]:
-    """For ``dataset.map(dataset_function(sanitizer), batched=True, with_indices=True)``."""
+    """For ``dataset.map(dataset_function(sanitizer), batched=True, with_indices=True)``.
+
+    Without a seed each ``map`` draws anew: the cache of data sets never finds an earlier draw.
+    """
     return _DatasetFunction(sanitizer)
 
 
 class _DatasetFunction:
-    """The function itself, as an object, so that it can be pickled."""
+    """The function itself, as an object, so that it can be pickled.
 
-    def __init__(self, sanitizer: Sanitizer) -> None:
+    Data sets are cached under a hash of its pickle. Without a seed no two pickles are alike.
+    """
+
+    def __init__(self, sanitizer: Sanitizer, draw: str = "") -> None:
         self.sanitizer = sanitizer
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        seeded = self.sanitizer.obfuscator.rng is not None
+        return _DatasetFunction, (self.sanitizer, "" if seeded else secrets.token_hex(16))
 
     def __call__(self, batch: Mapping[str, Sequence[Any]], rows: Sequence[int]) -> dict[str, Cells]:
         return {column: self._column(column, batch, rows) for column in self.sanitizer.columns}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -200,6 +200,10 @@ class PrivateSearch:
         (result,) = self._drawing().obfuscate([query])
         _tell(on_step, Step("counting"))
         return self.counted(result)
+
+    def count_many(self, queries: Iterable[str]) -> Iterator[CountedRelease]:
+        """The same for several queries, drawn in batches, one after the other."""
+        return map(self.counted, self._drawing().obfuscate(queries))
 
     @property
     def remembers(self) -> bool:
