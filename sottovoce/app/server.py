@@ -19,7 +19,7 @@ from sottovoce.files import write_whole
 from sottovoce.paths import data_folder
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from starlette.types import ASGIApp
 
 CONNECTIONS = 4000
 BACKLOG = 2048
@@ -51,12 +51,20 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def run(
-    app: FastAPI, settings: Settings, listening: socket.socket, ready: Callable[[], None]
+    app: ASGIApp,
+    settings: Settings,
+    listening: socket.socket,
+    ready: Callable[[], None],
+    file: Path | None = None,
 ) -> None:
-    """Serve until a signal ends it; ``ready`` is called when requests are answered."""
+    """Serve until a signal ends it; ``ready`` is called when requests are answered.
+
+    ``file`` is where programs find it; that of the app unless another is given.
+    """
     import uvicorn
 
     _raise_file_limit()
+    file = file or address_file()
     server = uvicorn.Server(
         uvicorn.Config(
             app,
@@ -78,7 +86,7 @@ def run(
     async def serve() -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_say_the_kind)
-        announcing = asyncio.create_task(_announce(server, settings, ready))
+        announcing = asyncio.create_task(_announce(server, settings, ready, file))
         try:
             await server.serve(sockets=[listening])
         finally:
@@ -88,16 +96,16 @@ def run(
         with _signals_end(), suppress(SystemExit):
             asyncio.run(serve())
     finally:
-        file = address_file()
         if file.exists() and file.read_bytes() == _announcement(settings):
             file.unlink()
 
 
-async def _announce(server: Any, settings: Settings, ready: Callable[[], None]) -> None:
+async def _announce(
+    server: Any, settings: Settings, ready: Callable[[], None], file: Path
+) -> None:
     """Tell people and programs where the service is, once it answers."""
     while not server.started:
         await asyncio.sleep(0.01)
-    file = address_file()
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_whole(file, _announcement(settings), 0o600)
@@ -107,9 +115,9 @@ async def _announce(server: Any, settings: Settings, ready: Callable[[], None]) 
     ready()
 
 
-def address_file() -> Path:
+def address_file(name: str = "serve.json") -> Path:
     """Where programs of the same user find the running service: port, token, process."""
-    return data_folder() / "serve.json"
+    return data_folder() / name
 
 
 def _announcement(settings: Settings) -> bytes:

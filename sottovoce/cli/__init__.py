@@ -19,6 +19,7 @@ from sottovoce.cli import (
     experiment,
     index,
     ledger,
+    mcp,
     mechanisms,
     membership,
     obfuscate,
@@ -68,7 +69,7 @@ RELEASE = "Search and release"
 LAB = "Privacy lab: what could be learnt"
 SETUP = "Set-up and accounts"
 COMMANDS = {
-    RELEASE: (search.search, obfuscate.obfuscate, sanitize.sanitize, serve.serve),
+    RELEASE: (search.search, obfuscate.obfuscate, sanitize.sanitize, serve.serve, mcp.mcp),
     LAB: (
         attack.attack,
         audit.audit,

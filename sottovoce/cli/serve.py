@@ -64,7 +64,6 @@ def serve(
 
     listening = bind(host, port)
     try:
-        token = os.environ.get("SOTTOVOCE_TOKEN")
         settings = Settings(
             host=host,
             port=listening.getsockname()[1],
@@ -77,7 +76,7 @@ def serve(
             log=log,
             shuffle=layout.shuffle,
             pad_to=layout.pad,
-            token=secrets.token_urlsafe(24) if token is None else _checked_token(token),
+            token=service_token(),
         )
         service = Service(settings)
         service.parts.load_named()
@@ -103,7 +102,11 @@ def _names(host: str, allowed: list[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _checked_token(token: str) -> str:
+def service_token() -> str:
+    """The token that keeps others out: $SOTTOVOCE_TOKEN if it is set, else a random one."""
+    token = os.environ.get("SOTTOVOCE_TOKEN")
+    if token is None:
+        return secrets.token_urlsafe(24)
     if re.fullmatch(r"[A-Za-z0-9_-]{16,200}", token) is None:
         raise UsageError(
             "$SOTTOVOCE_TOKEN must have at least 16 letters, digits, - or _: it is all that keeps "
