@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ BODIES_TOGETHER = 64 << 20
 RATE, BURST = 400.0, 4000
 """For those with the token, and again for all others together."""
 BODILESS = ("GET", "HEAD")
+WITH_TOKEN = re.compile(r"/with/(?P<token>[A-Za-z0-9_-]{1,200})(?P<rest>/search)")
 
 HEADERS = {
     "content-security-policy": (
@@ -171,6 +173,8 @@ class Guard:
             value[7:] for value in values(b"authorization") if value[:7].lower() == b"bearer "
         ]
         tokens, token = values(b"x-sottovoce-token") + bearer, self.settings.token.encode()
+        if self.settings.searxng_json:
+            tokens += _taken_from_path(scope)
         trusted = len(tokens) == 1 and hmac.compare_digest(tokens[0], token)
         if not (self.bucket if trusted else self.strangers).take():
             raise RefusedError(429, "too many requests: slow down", "rate", retry_after="1")
@@ -228,6 +232,16 @@ def needs_token() -> RefusedError:
         "token",
         www_authenticate="Bearer",
     )
+
+
+def _taken_from_path(scope: Scope) -> list[bytes]:
+    """The token of /with/TOKEN/search, for programs that know an address and nothing else."""
+    matched = WITH_TOKEN.fullmatch(scope["path"])
+    if matched is None:
+        return []
+    scope["path"] = matched["rest"]
+    scope["raw_path"] = matched["rest"].encode()
+    return [matched["token"].encode()]
 
 
 def _opens_the_page(scope: Scope, values: Callable[[bytes], list[bytes]]) -> bool:

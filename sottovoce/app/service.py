@@ -15,7 +15,7 @@ from fastapi.security import APIKeyHeader
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from sottovoce import __version__
-from sottovoce.app import descriptions, failures, openapi
+from sottovoce.app import descriptions, failures, openapi, searxng
 from sottovoce.app.descriptions import Health, LedgerState, Mechanisms, Plane, Voices
 from sottovoce.app.failures import Json
 from sottovoce.app.history import History, HistoryState
@@ -127,6 +127,8 @@ def create_app(settings: Settings | None = None, service: Service | None = None)
     failures.install(app)
     _open_routes(app, service)
     _token_routes(app, service)
+    if service.settings.searxng_json:
+        searxng.add_routes(app, service)
     app.add_middleware(Guard, settings=service.settings)
     app.state.service = service
     return app

@@ -38,6 +38,8 @@ class Settings:
     pad_to: int = 0
     """Queries of fewer words are padded to so many."""
     token: str = field(default_factory=partial(secrets.token_urlsafe, 24))
+    searxng_json: bool = False
+    """Whether programs may search as they search with SearXNG."""
     waiting: int = 2000
     """Requests to obfuscate that may wait; one more is refused."""
 

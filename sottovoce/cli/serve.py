@@ -36,6 +36,10 @@ def serve(
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in your browser.")
     ] = True,
+    searxng_json: Annotated[
+        bool,
+        typer.Option("--searxng-json", help="Answer programs that search with SearXNG, too."),
+    ] = False,
     space: Space = None,
     log: Annotated[
         str,
@@ -55,6 +59,8 @@ def serve(
       sottovoce serve --collection my-articles --engine dense --rerank strong
 
       sottovoce serve --engine http:searxng.toml --port 0 --no-browser
+
+      sottovoce serve --searxng-json
     """
     for package in ("fastapi", "uvicorn"):
         need(package, "app", "the local app needs an extra")
@@ -77,6 +83,7 @@ def serve(
             shuffle=layout.shuffle,
             pad_to=layout.pad,
             token=service_token(),
+            searxng_json=searxng_json,
         )
         service = Service(settings)
         service.parts.load_named()
