@@ -15,7 +15,7 @@ from fastapi.security import APIKeyHeader
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from sottovoce import __version__
-from sottovoce.app import descriptions, failures, openapi, searxng
+from sottovoce.app import descriptions, failures, openapi, search_box_routes, searxng
 from sottovoce.app.descriptions import Health, LedgerState, Mechanisms, Plane, Voices
 from sottovoce.app.failures import Json
 from sottovoce.app.history import History, HistoryState
@@ -36,6 +36,7 @@ from sottovoce.app.schemas import (
     SanitizeBody,
     SearchBody,
 )
+from sottovoce.app.search_box import SearchBox
 from sottovoce.app.searching import OBFUSCATED, PREVIEWED, SEARCHED, draw_preview, run_search
 from sottovoce.app.security import Guard, needs_token
 from sottovoce.app.settings import Settings
@@ -62,6 +63,7 @@ class Service:
         self.parts = LoadedParts(settings)
         self.previews = Previews()
         self.history = History()
+        self.search_box = SearchBox(settings.base)
         cores, waiting = available_cores(), settings.waiting
         self.obfuscating = WorkQueue("obfuscate", threads=cores, waiting=waiting, timeout=120)
         self.batches = Batches(self.parts, self.obfuscating, waiting)
@@ -127,9 +129,11 @@ def create_app(settings: Settings | None = None, service: Service | None = None)
     failures.install(app)
     _open_routes(app, service)
     _token_routes(app, service)
+    page = (PAGE / "index.html").read_bytes()
+    search_box_routes.add_routes(app, service, page, [Depends(_trusted)])
     if service.settings.searxng_json:
         searxng.add_routes(app, service)
-    app.add_middleware(Guard, settings=service.settings)
+    app.add_middleware(Guard, settings=service.settings, also_opens=service.search_box.opens)
     app.state.service = service
     return app
 
