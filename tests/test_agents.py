@@ -123,7 +123,9 @@ def test_a_search_tells_what_was_found_and_sends_variants_alone(tools, engine):
 
 
 def test_of_a_hundred_searches_the_budget_lets_four_pass(tools, engine, default_space):
-    words = [word for word in default_space.words(range(2000, 20000)) if word.isalpha() and len(word) > 5]
+    words = [
+        word for word in default_space.words(range(2000, 20000)) if word.isalpha() and len(word) > 5
+    ]
 
     async def work(client):
         return [

@@ -1,25 +1,24 @@
-"""The plug-in of SearXNG: in SearXNG's own host where it is installed, else in a recorded one.
+"""The plug-in of SearXNG: in SearXNG's own host where it can be imported, else in a recorded one.
 
-``SEARXNG_SETTINGS_PATH=… PYTHONPATH=searxng pytest tests/test_searxng_plugin.py`` uses the real one.
+docs/searxng.md says how to run these tests with the real one.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from types import SimpleNamespace
 
 import pytest
 import searxng_host
 
-REAL = importlib.util.find_spec("searx") is not None
-if not REAL:
-    searxng_host.install()
-
-from searx.plugins import PluginCfg, PluginStorage
-
-from sottovoce.integrations.searxng_plugin import SXNGPlugin
 from sottovoce.ledger import Ledger
 from sottovoce.search import PrivateSearch
+
+if importlib.util.find_spec("searx") is None:
+    searxng_host.install()
+plugins = importlib.import_module("searx.plugins")
+SXNGPlugin = importlib.import_module("sottovoce.integrations.searxng_plugin").SXNGPlugin
 
 QUERY = "treatment for skin cancer"
 SECRET = "zebulonitis quartermaine"
@@ -44,8 +43,8 @@ def ledger(monkeypatch, tmp_path, storage):
 
 
 def host(kind):
-    storage = PluginStorage()
-    storage.register(kind(PluginCfg(active=True)))
+    storage = plugins.PluginStorage()
+    storage.register(kind(plugins.PluginCfg(active=True)))
     storage.init(None)
     return storage
 

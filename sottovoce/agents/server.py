@@ -62,16 +62,14 @@ def create_server(tools: AgentTools) -> DiscreetServer:
         subscriptions=False,
     )
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
-    for tool, title, annotations in (
+    for tool, title, hints in (
         (tools.private_search, "Private search", SENDS),
         (tools.obfuscate, "Variants of a text", COUNTS),
         (tools.sanitize, "Substitutes for texts", COUNTS),
         (tools.assess_risk, "What could be read off", LOOKS),
         (tools.budget, "Budget", LOOKS),
     ):
-        server.add_tool(
-            _discreet(tool), title=title, annotations=annotations, structured_output=True
-        )
+        server.add_tool(_discreet(tool), title=title, annotations=hints, structured_output=True)
     return server
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from fastapi.params import Depends
 
-    from sottovoce.app.service import Service
+    from sottovoce.app.state import Service
 
 NOTHING_HERE = {"error": WORDS[404], "kind": "usage"}
 

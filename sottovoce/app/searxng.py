@@ -24,7 +24,7 @@ from sottovoce.errors import UsageError
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from sottovoce.app.service import Service
+    from sottovoce.app.state import Service
 
 PER_PAGE, MOST_PAGES = 10, 10
 FORM = "application/x-www-form-urlencoded"

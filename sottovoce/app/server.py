@@ -100,9 +100,7 @@ def run(
             file.unlink()
 
 
-async def _announce(
-    server: Any, settings: Settings, ready: Callable[[], None], file: Path
-) -> None:
+async def _announce(server: Any, settings: Settings, ready: Callable[[], None], file: Path) -> None:
     """Tell people and programs where the service is, once it answers."""
     while not server.started:
         await asyncio.sleep(0.01)

@@ -18,7 +18,8 @@ from starlette.testclient import TestClient
 
 from sottovoce.app.security import Guard
 from sottovoce.app.server import bind
-from sottovoce.app.service import Service, create_app
+from sottovoce.app.service import create_app
+from sottovoce.app.state import Service
 from sottovoce.engines.base import EngineError
 from sottovoce.ledger import Ledger
 
@@ -170,8 +171,12 @@ def test_the_guard_reads_the_token_of_no_other_address():
     host = (b"host", f"127.0.0.1:{SETTINGS.port}".encode())
     for path in (f"/with/{TOKEN}/", f"/with/{TOKEN}/search/", f"/with/{TOKEN}/v1/ledger"):
         scope = {
-            **{"type": "http", "method": "GET", "path": path, "raw_path": path.encode()},
-            **{"query_string": b"", "headers": [host]},
+            "type": "http",
+            "method": "GET",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "headers": [host],
         }
         guard._check(scope)
         assert scope["state"]["trusted"] is False
