@@ -42,7 +42,7 @@ def main(out: Path) -> None:
             )
             page.goto(address.replace("%s", QUERY.replace(" ", "+")))
             page.wait_for_selector("#came .hit")
-            page.locator("#outcome").scroll_into_view_if_needed()
+            page.locator("#outcome").evaluate("(outcome) => outcome.scrollIntoView()")
             page.screenshot(path=out / "search-box-found.png")
             context.close()
 

@@ -62,7 +62,7 @@ class AgentTools:
         Each search spends privacy budget; words that were asked for before cost nothing again.
         When the budget is spent this fails: do not rephrase, tell the person.
         """
-        body = SearchBody(query=query, voice=self.voice, top=top)
+        body = SearchBody(query=query, voice=self.voice, top=top, measure=False)
         answer = run_search(self.parts, self.previews, body, silent)
         return {
             "hits": [

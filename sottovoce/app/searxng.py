@@ -68,7 +68,7 @@ def _asked(fields: dict[str, str]) -> tuple[int, SearchBody]:
         raise UsageError("pageno counts from 1")
     try:
         top = min(page, MOST_PAGES) * PER_PAGE
-        return page, SearchBody(query=fields.get("q", ""), top=top)
+        return page, SearchBody(query=fields.get("q", ""), top=top, measure=False)
     except ValidationError:
         raise UsageError("q: give something to search for, of at most 2000 characters") from None
 

@@ -65,8 +65,9 @@ def serve(
     for package in ("fastapi", "uvicorn"):
         need(package, "app", "the local app needs an extra")
     from sottovoce.app.server import bind, run
-    from sottovoce.app.service import Service, create_app
+    from sottovoce.app.service import create_app
     from sottovoce.app.settings import Settings
+    from sottovoce.app.state import Service
 
     listening = bind(host, port)
     try:

@@ -27,7 +27,7 @@ PROBLEM = "sottovoce_problem"
 """The attribute of a search that says why it was stopped."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Metasearch:
     """SearXNG as the engine that gets the query. It sends it itself, and one alone."""
 
