@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from urllib.request import Request, urlopen
 
-from sottovoce.app.server import address_file
+from sottovoce.paths import data_folder
 
 
 def main() -> None:
     """Ask the running service for the address; it holds a key, so show it to nobody."""
-    service = json.loads(address_file().read_text())
+    service = json.loads((data_folder() / "serve.json").read_text())
     request = Request(
         f"http://127.0.0.1:{service['port']}/v1/search-box",
         b'{"on": true}',

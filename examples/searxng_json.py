@@ -11,12 +11,12 @@ import sys
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
-from sottovoce.app.server import address_file
+from sottovoce.paths import data_folder
 
 
 def main(query: str) -> None:
     """Print the titles of what is found; the running service says where it is, and its token."""
-    service = json.loads(address_file().read_text())
+    service = json.loads((data_folder() / "serve.json").read_text())
     request = Request(
         f"http://127.0.0.1:{service['port']}/search",
         urlencode({"q": query, "format": "json"}).encode(),

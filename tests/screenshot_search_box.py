@@ -40,7 +40,7 @@ def main(out: Path) -> None:
             settings.locator("settings-search-engine-edit-dialog dialog").screenshot(
                 path=out / "search-box-chromium.png"
             )
-            page.goto(address.replace("%s", QUERY.replace(" ", "+")))
+            page.goto(address.replace("%s", QUERY.replace(" ", "%20")))
             page.wait_for_selector("#came .hit")
             page.locator("#outcome").evaluate("(outcome) => outcome.scrollIntoView()")
             page.screenshot(path=out / "search-box-found.png")

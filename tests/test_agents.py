@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import sys
 from dataclasses import replace
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -141,7 +143,7 @@ def test_of_a_hundred_searches_the_budget_lets_four_pass(tools, engine, default_
     allowed = [query for result in passed for query in result.structured_content["sent"]]
     assert sorted(engine.asked) == sorted(allowed)
     for at, result in enumerate(results[4:], start=4):
-        assert "0 are left" in text_of(result)
+        assert "this would cost 7.5 nats, and 0 are left" in text_of(result)
         assert words[2 * at] not in text_of(result)
     assert Ledger.open().spent()[0].nats == 4 * SEARCH_EPSILON
 
@@ -215,6 +217,19 @@ def test_arguments_that_are_wrong_are_named_and_not_repeated(tools, capfd):
         assert "zebulonitis" not in text_of(result)
     assert "top: less than equal" in text_of(results[0])
     assert "".join(capfd.readouterr()) == ""
+
+
+def test_the_example_searches_and_says_what_is_left(tools, capsys):
+    file = Path(__file__).parents[1] / "examples" / "agent.py"
+    example = runpy.run_path(str(file))
+    for _ in range(2):
+        anyio.run(example["ask"], create_server(tools), QUERY)
+        Ledger.open().set_budget(None, 1.0)
+        Ledger.open().reset()
+    found, refused = capsys.readouterr().out.split("Tools:")[1:]
+    assert "It cost 7.5 nats; 22.5 are left." in found
+    assert "this would cost 7.5 nats, and 1 are left" in refused
+    assert "sottovoce ledger" not in refused
 
 
 def test_over_http_the_token_and_the_name_of_this_machine_are_needed(tools):

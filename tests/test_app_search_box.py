@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
+import subprocess
+import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import browser
 import servers
@@ -120,6 +124,15 @@ def test_pages_of_other_sites_cannot_make_it_search(chrome, outside, stranger, t
         assert spent(outside) == 0
 
 
+def test_the_example_prints_the_address(chrome, outside):
+    example = Path(__file__).parents[1] / "examples" / "search_box.py"
+    environment = {**os.environ, "SOTTOVOCE_HOME": str(outside.home)}
+    done = subprocess.run(
+        [sys.executable, str(example)], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == outside.ask("GET", "/v1/search-box")["address"]
+
+
 def test_switched_off_the_address_opens_nothing(chrome, outside, tmp_path):
     forget(outside)
     with profile(chrome, tmp_path / "profile") as context:
@@ -138,8 +151,8 @@ def test_in_a_window_that_is_open_already_it_searches_too(chrome, outside, tmp_p
     forget(outside)
     with profile(chrome, tmp_path / "profile") as context:
         page, address = switched_on(context, outside)
-        for query in (QUERY, f"{QUERY} cream"):
-            page.goto(address.replace("%s", query.replace(" ", "+")))
+        for query in (QUERY, "c++ & skin = cancer", "50% skin"):
+            page.goto(address.replace("%s", query.replace("%", "%25").replace(" ", "%20")))
             page.wait_for_selector(f"#typed blockquote:text-is('{query}')")
             page.wait_for_selector("#came .hit")
         assert page.url == f"{outside.url}/"

@@ -18,6 +18,7 @@ from sottovoce.agents.tools import AgentTools
 from sottovoce.app.failures import failure
 from sottovoce.app.security import BODY, Guard, needs_token
 from sottovoce.app.settings import Settings
+from sottovoce.ledger import BudgetError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -80,11 +81,23 @@ def _discreet(tool: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
     def run(*arguments: Arguments.args, **named: Arguments.kwargs) -> Answer:
         try:
             return tool(*arguments, **named)
+        except BudgetError as error:
+            raise ToolError(_spent(error)) from None
         except Exception as error:
             _, body = failure(error)
             raise ToolError(body["error"]) from None
 
     return run
+
+
+def _spent(error: BudgetError) -> str:
+    """That the budget is spent; how to raise it is for the person, not for the agent."""
+    if error.left is None:
+        return "the budget does not cover this: nothing was sent. Tell the person"
+    return (
+        f"the budget is spent: this would cost {error.cost:g} nats, and {error.left:g} are left. "
+        "Nothing was sent. Do not rephrase: tell the person"
+    )
 
 
 def _problems(error: ValidationError) -> str:

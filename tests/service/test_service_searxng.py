@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -164,6 +168,16 @@ def test_a_program_that_knows_an_address_alone_searches_with_the_token_in_it(add
     assert answer.status_code == 200
     best = max(answer.json()["results"], key=lambda result: result["score"])
     assert best == answer.json()["results"][0]
+
+
+def test_the_example_searches_by_a_form(address, tmp_path):
+    example = Path(__file__).parents[2] / "examples" / "searxng_json.py"
+    service = {"port": int(address.rpartition(":")[2]), "token": TOKEN}
+    (tmp_path / "home" / "serve.json").write_text(json.dumps(service))
+    done = subprocess.run(
+        [sys.executable, str(example), QUERY], capture_output=True, text=True, check=True
+    )
+    assert len(done.stdout.splitlines()) == 10
 
 
 def test_the_guard_reads_the_token_of_no_other_address():

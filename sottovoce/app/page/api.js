@@ -4,18 +4,28 @@ const KEY = "sottovoce-token";
 
 /** Take everything out of the address at once, so that it stays in no bookmark and on no screen. */
 function takeFragment() {
-  const fragment = new URLSearchParams(location.hash.slice(1));
-  if (location.hash) history.replaceState(null, "", "/");
-  return fragment;
+  const { hash } = location;
+  if (hash) history.replaceState(null, "", "/");
+  const [opens, query] = hash.slice(1).split(/&q=(.*)/s);
+  return { opens: new URLSearchParams(opens), query: decoded(query) };
+}
+
+/** What stands at the end of the address: browsers leave & and + in it as they were typed. */
+function decoded(query) {
+  try {
+    return query && decodeURIComponent(query);
+  } catch {
+    return query;
+  }
 }
 
 /** Open the session: by the token, or as the browser's search box does. The query, if it has one. */
 export async function openSession() {
-  const fragment = takeFragment();
-  const token = fragment.get("token");
+  const { opens, query } = takeFragment();
+  const token = opens.get("token");
   if (token) sessionStorage.setItem(KEY, token);
-  if (fragment.has("key")) return askedByKey(fragment.get("key"), fragment.get("q"));
-  if (fragment.has("asked")) return askedByCode(fragment.get("asked"));
+  if (opens.has("key")) return askedByKey(opens.get("key"), query);
+  if (opens.has("asked")) return askedByCode(opens.get("asked"));
   return null;
 }
 
