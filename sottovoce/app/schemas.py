@@ -241,6 +241,12 @@ class HistoryBody(Body):
     on: bool
 
 
+class SearchBoxBody(Body):
+    """Whether the browser's own search box may search here."""
+
+    on: bool
+
+
 def given_parameters(body: ObfuscateBody | ProtectionBody | SanitizeBody) -> dict[str, Any]:
     """What a body says of its mechanism, epsilon among it."""
     return body.set if body.epsilon is None else {**body.set, "epsilon": body.epsilon}

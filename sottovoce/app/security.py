@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -31,6 +32,9 @@ BODIES_TOGETHER = 64 << 20
 RATE, BURST = 400.0, 4000
 """For those with the token, and again for all others together."""
 BODILESS = ("GET", "HEAD")
+ASK = re.compile(r"/ask/(?P<key>[A-Za-z0-9_-]{1,200})")
+DESCRIPTION = re.compile(r"/opensearch/(?P<key>[A-Za-z0-9_-]{1,200})/(form|fragment)\.xml")
+WITH_TOKEN = re.compile(r"/with/(?P<token>[A-Za-z0-9_-]{1,200})(?P<rest>/search)")
 
 HEADERS = {
     "content-security-policy": (
@@ -95,12 +99,14 @@ class Guard:
         app: ASGIApp,
         settings: Settings,
         *,
+        also_opens: Callable[[bytes], bool] = lambda _: False,
         bucket: TokenBucket | None = None,
         strangers: TokenBucket | None = None,
         body_seconds: float = BODY_SECONDS,
         bodies_together: int = BODIES_TOGETHER,
     ) -> None:
         self.app, self.settings = app, settings
+        self.also_opens = also_opens
         self.bucket, self.strangers = bucket or TokenBucket(), strangers or TokenBucket()
         self.body_seconds, self.bodies_together = body_seconds, bodies_together
         self._origins = {f"http://{host}".encode() for host in settings.hosts}
@@ -165,24 +171,55 @@ class Guard:
         if any(origin not in self._origins for origin in values(b"origin")):
             raise RefusedError(403, "requests from other sites are refused")
         sites = set(values(b"sec-fetch-site"))
-        if sites - {b"same-origin", b"none"} and not _opens_the_page(scope, values):
+        may_come_from_elsewhere = _opens_the_page(scope, values) or self._reads_description(scope)
+        if sites - {b"same-origin", b"none"} and not may_come_from_elsewhere:
             raise RefusedError(403, "requests from other sites are refused")
         bearer = [
             value[7:] for value in values(b"authorization") if value[:7].lower() == b"bearer "
         ]
         # Some clients send their key as x-api-key.
         tokens = values(b"x-sottovoce-token") + values(b"x-api-key") + bearer
+        if self.settings.searxng_json:
+            tokens += _taken_from_path(scope)
         token = self.settings.token.encode()
-        trusted = len(tokens) == 1 and hmac.compare_digest(tokens[0], token)
+        trusted = len(tokens) == 1 and (
+            hmac.compare_digest(tokens[0], token) or self.also_opens(tokens[0])
+        )
         if not (self.bucket if trusted else self.strangers).take():
             raise RefusedError(429, "too many requests: slow down", "rate", retry_after="1")
         scope.setdefault("state", {})["trusted"] = trusted
-        if scope["method"] not in BODILESS and not trusted:
+        needed = scope["method"] not in BODILESS and not self._from_address_bar(scope, values)
+        if needed and not trusted:
             raise needs_token()
         if scope["method"] in BODILESS and (
             values(b"transfer-encoding") or set(values(b"content-length")) - {b"0"}
         ):
             raise RefusedError(400, "this method takes no body")
+
+    def _from_address_bar(self, scope: Scope, values: Callable[[bytes], list[bytes]]) -> bool:
+        """A person typed into the browser's search box, which knows its key.
+
+        No page can send a form like this: the browser says that no site is behind it, and a browser
+        that does not say so is not believed.
+        """
+        matched = ASK.fullmatch(scope["path"])
+        return (
+            scope["method"] == "POST"
+            and matched is not None
+            and values(b"sec-fetch-site") == [b"none"]
+            and values(b"sec-fetch-mode") == [b"navigate"]
+            and values(b"sec-fetch-dest") == [b"document"]
+            and self.also_opens(matched["key"].encode())
+        )
+
+    def _reads_description(self, scope: Scope) -> bool:
+        """A browser adds the search engine: Firefox asks as if another site did, with the key."""
+        matched = DESCRIPTION.fullmatch(scope["path"])
+        return (
+            scope["method"] == "GET"
+            and matched is not None
+            and self.also_opens(matched["key"].encode())
+        )
 
     async def _body(self, scope: Scope, receive: Receive) -> tuple[int, bytes]:
         """The whole body, bounded in size and time, and what was reserved for it."""
@@ -230,6 +267,16 @@ def needs_token() -> RefusedError:
         "token",
         www_authenticate="Bearer",
     )
+
+
+def _taken_from_path(scope: Scope) -> list[bytes]:
+    """The token of /with/TOKEN/search, for programs that know an address and nothing else."""
+    matched = WITH_TOKEN.fullmatch(scope["path"])
+    if matched is None:
+        return []
+    scope["path"] = matched["rest"]
+    scope["raw_path"] = matched["rest"].encode()
+    return [matched["token"].encode()]
 
 
 def _opens_the_page(scope: Scope, values: Callable[[bytes], list[bytes]]) -> bool:

@@ -19,7 +19,7 @@ from sottovoce.files import write_whole
 from sottovoce.paths import data_folder
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from starlette.types import ASGIApp
 
 CONNECTIONS = 4000
 BACKLOG = 2048
@@ -51,7 +51,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def run(
-    app: FastAPI,
+    app: ASGIApp,
     settings: Settings,
     listening: socket.socket,
     ready: Callable[[], None],

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
-import threading
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,14 +13,12 @@ from fastapi.security import APIKeyHeader
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from sottovoce import __version__
-from sottovoce.app import descriptions, failures, openapi
+from sottovoce.app import descriptions, failures, openapi, search_box_routes, searxng
 from sottovoce.app.descriptions import Health, LedgerState, Mechanisms, Plane, Voices
 from sottovoce.app.failures import Json
-from sottovoce.app.history import History, HistoryState
-from sottovoce.app.loaded import LoadedParts
+from sottovoce.app.history import HistoryState
 from sottovoce.app.openapi import documented
-from sottovoce.app.previews import Previews
-from sottovoce.app.queues import Batches, WorkQueue
+from sottovoce.app.queues import WorkQueue
 from sottovoce.app.risk import Risk, risk_of
 from sottovoce.app.sanitizing import Sanitized
 from sottovoce.app.sanitizing import sanitize as sanitize_in_memory
@@ -39,9 +35,9 @@ from sottovoce.app.schemas import (
 from sottovoce.app.searching import OBFUSCATED, PREVIEWED, SEARCHED, draw_preview, run_search
 from sottovoce.app.security import Guard, needs_token
 from sottovoce.app.settings import Settings
+from sottovoce.app.state import Service
 from sottovoce.app.streaming import NDJSON, Tell, Work, silent, stream
 from sottovoce.errors import SottovoceError
-from sottovoce.threads import available_cores, single_threaded_blas
 
 PAGE = Path(__file__).with_name("page")
 TYPES = {
@@ -50,66 +46,7 @@ TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-LOADING_ENDS = 5.0
 DOCS_STYLE = Path(__file__).with_name("docs.css")
-
-
-class Service:
-    """What the routes share: loaded parts, and queues, so that slow work does not block quick."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.parts = LoadedParts(settings)
-        self.previews = Previews()
-        self.history = History()
-        cores, waiting = available_cores(), settings.waiting
-        self.obfuscating = WorkQueue("obfuscate", threads=cores, waiting=waiting, timeout=120)
-        self.batches = Batches(self.parts, self.obfuscating, waiting)
-        self.long_work = WorkQueue("search and sanitize", threads=4, waiting=64, timeout=600)
-        self.drawing = WorkQueue("preview", threads=2, waiting=64, timeout=120)
-        self.describing = WorkQueue("settings", threads=2, waiting=256, timeout=30)
-        self.accounting = WorkQueue("accounts", threads=2, waiting=256, timeout=30)
-        self.checking = WorkQueue("health", threads=1, waiting=256, timeout=30)
-        self._opening_code: str | None = None
-
-    def opening_address(self) -> str:
-        """An address that brings one browser, once, to the page with its token.
-
-        It is what the browser is started with: other users may see that, so it is good for once.
-        """
-        self._opening_code = secrets.token_urlsafe(18)
-        return self.settings.address.replace(
-            f"#token={self.settings.token}", f"open/{self._opening_code}"
-        )
-
-    def use_opening_code(self, code: str) -> bool:
-        """Whether this is the code of the opening address; the right one is used up."""
-        expected = self._opening_code
-        if expected is None or not secrets.compare_digest(code.encode(), expected.encode()):
-            return False
-        self._opening_code = None
-        return True
-
-    async def describe(self, work: Callable[[LoadedParts], Mapping[str, Any]]) -> Json:
-        """What is known of settings, once it can be known."""
-        self.parts.require_ready()
-        return Json(await self.describing.do(partial(work, self.parts)))
-
-    @asynccontextmanager
-    async def lifespan(self, _: FastAPI) -> AsyncIterator[None]:
-        """Load in the background; hold BLAS to one thread, so that no request changes another."""
-        with single_threaded_blas():
-            loading = threading.Thread(target=self.parts.load_all, name="loading", daemon=True)
-            loading.start()
-            try:
-                yield
-            finally:
-                for threads in (
-                    *(self.obfuscating, self.drawing, self.describing, self.accounting),
-                    *(self.checking, self.long_work),
-                ):
-                    threads.close()
-                loading.join(LOADING_ENDS)  # Native code dislikes to be left in the middle.
 
 
 def create_app(settings: Settings | None = None, service: Service | None = None) -> FastAPI:
@@ -127,7 +64,11 @@ def create_app(settings: Settings | None = None, service: Service | None = None)
     failures.install(app)
     _open_routes(app, service)
     _token_routes(app, service)
-    app.add_middleware(Guard, settings=service.settings)
+    page = (PAGE / "index.html").read_bytes()
+    search_box_routes.add_routes(app, service, page, [Depends(_trusted)])
+    if service.settings.searxng_json:
+        searxng.add_routes(app, service)
+    app.add_middleware(Guard, settings=service.settings, also_opens=service.search_box.opens)
     app.state.service = service
     return app
 

@@ -38,6 +38,8 @@ class Settings:
     pad_to: int = 0
     """Queries of fewer words are padded to so many."""
     token: str = field(default_factory=partial(secrets.token_urlsafe, 24))
+    searxng_json: bool = False
+    """Whether programs may search as they search with SearXNG."""
     waiting: int = 2000
     """Requests to obfuscate that may wait; one more is refused."""
 
@@ -50,12 +52,17 @@ class Settings:
         return frozenset(with_port | {name.removesuffix(":80") for name in with_port})
 
     @property
-    def address(self) -> str:
-        """What to open; the token is in the fragment, which no browser sends anywhere."""
+    def base(self) -> str:
+        """Where the service is."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         if self.host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
             host = "127.0.0.1"
-        return f"http://{host}:{self.port}/#token={self.token}"
+        return f"http://{host}:{self.port}"
+
+    @property
+    def address(self) -> str:
+        """What to open; the token is in the fragment, which no browser sends anywhere."""
+        return f"{self.base}/#token={self.token}"
 
     def __repr__(self) -> str:
         return f"Settings({self.host}, {self.port})"

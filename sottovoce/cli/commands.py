@@ -26,6 +26,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "serve": "Open the local app: search in a low voice, in the browser.",
         "proxy": "Protect requests to a language model: an OpenAI-compatible proxy, and LiteLLM's "
         "guardrail.",
+        "mcp": "Give agents private search, obfuscation and their risk as tools (MCP).",
     },
     LAB: {
         "attack": "Attack releases: show which words and queries can still be read off them.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +12,7 @@ from sottovoce.cli.option_groups import grouped
 from sottovoce.cli.option_values import listed_words
 from sottovoce.cli.options import MechanismOptions, SpaceOptions
 from sottovoce.cli.output import say
-from sottovoce.cli.serve import allowed_names, checked_token
+from sottovoce.cli.serve import allowed_names, service_token
 from sottovoce.errors import SpaceError, UsageError, need
 
 if TYPE_CHECKING:
@@ -113,12 +112,11 @@ def proxy(
     to = None if upstream is None else Upstream(upstream, key, timeout)
     listening = bind(host, port)
     try:
-        token = os.environ.get("SOTTOVOCE_TOKEN")
         settings = Settings(
             host=host,
             port=listening.getsockname()[1],
             allowed_hosts=allowed_names(host, allow_host),
-            token=secrets.token_urlsafe(24) if token is None else checked_token(token),
+            token=service_token(),
         )
         service = PromptService(settings, protection, to, show=say)
         run(

@@ -36,6 +36,10 @@ def serve(
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in your browser.")
     ] = True,
+    searxng_json: Annotated[
+        bool,
+        typer.Option("--searxng-json", help="Answer programs that search with SearXNG, too."),
+    ] = False,
     space: Space = None,
     log: Annotated[
         str,
@@ -58,16 +62,18 @@ def serve(
       sottovoce serve --collection my-articles --engine dense --rerank strong
 
       sottovoce serve --engine http:searxng.toml --port 0 --no-browser
+
+      sottovoce serve --searxng-json
     """
     for package in ("fastapi", "uvicorn"):
         need(package, "app", "the local app needs an extra")
     from sottovoce.app.server import bind, run
-    from sottovoce.app.service import Service, create_app
+    from sottovoce.app.service import create_app
     from sottovoce.app.settings import Settings
+    from sottovoce.app.state import Service
 
     listening = bind(host, port)
     try:
-        token = os.environ.get("SOTTOVOCE_TOKEN")
         settings = Settings(
             host=host,
             port=listening.getsockname()[1],
@@ -80,7 +86,8 @@ def serve(
             log=log,
             shuffle=layout.shuffle,
             pad_to=layout.pad,
-            token=secrets.token_urlsafe(24) if token is None else checked_token(token),
+            token=service_token(),
+            searxng_json=searxng_json,
         )
         service = Service(settings)
         service.parts.load_named()
@@ -106,8 +113,11 @@ def allowed_names(host: str, allowed: list[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def checked_token(token: str) -> str:
-    """A token of the environment, if it is long enough."""
+def service_token() -> str:
+    """The token that keeps others out: $SOTTOVOCE_TOKEN if it is set, else a random one."""
+    token = os.environ.get("SOTTOVOCE_TOKEN")
+    if token is None:
+        return secrets.token_urlsafe(24)
     if re.fullmatch(r"[A-Za-z0-9_-]{16,200}", token) is None:
         raise UsageError(
             "$SOTTOVOCE_TOKEN must have at least 16 letters, digits, - or _: it is all that keeps "

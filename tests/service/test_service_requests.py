@@ -14,7 +14,8 @@ pytest.importorskip("fastapi")
 from service_client import QUERY, SETTINGS, SPACE, as_user
 
 from sottovoce import Obfuscator, load_space, mechanism
-from sottovoce.app.service import Service, create_app
+from sottovoce.app.service import create_app
+from sottovoce.app.state import Service
 from sottovoce.mechanisms import names
 
 

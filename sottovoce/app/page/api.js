@@ -2,12 +2,57 @@
 
 const KEY = "sottovoce-token";
 
-/** Take the token out of the address at once, so that it stays in no history and no bookmark. */
-export function takeToken() {
-  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+/** Take everything out of the address at once, so that it stays in no bookmark and on no screen. */
+function takeFragment() {
+  const { hash } = location;
+  if (hash) history.replaceState(null, "", "/");
+  const [opens, query] = hash.slice(1).split(/&q=(.*)/s);
+  return { opens: new URLSearchParams(opens), query: decoded(query) };
+}
+
+/** What stands at the end of the address: browsers leave & and + in it as they were typed. */
+function decoded(query) {
+  try {
+    return query && decodeURIComponent(query);
+  } catch {
+    return query;
+  }
+}
+
+/** Open the session: by the token, or as the browser's search box does. The query, if it has one. */
+export async function openSession() {
+  const { opens, query } = takeFragment();
+  const token = opens.get("token");
   if (token) sessionStorage.setItem(KEY, token);
-  if (location.hash) history.replaceState(null, "", location.pathname);
-  return sessionStorage.getItem(KEY);
+  if (opens.has("key")) return askedByKey(opens.get("key"), query);
+  if (opens.has("asked")) return askedByCode(opens.get("asked"));
+  return null;
+}
+
+export const hasToken = () => Boolean(sessionStorage.getItem(KEY));
+
+/** A query counts if it comes with the right key: any page can lead here with a query of its own. */
+async function askedByKey(key, query) {
+  const response = await fetch("/v1/search-box", {
+    headers: { "X-Sottovoce-Token": key },
+    cache: "no-store",
+    credentials: "omit",
+  }).catch((error) => {
+    throw gone(error);
+  });
+  if (!response.ok) throw new Trouble("The key in this address is not valid: nothing was searched.", BOX);
+  sessionStorage.setItem(KEY, key);
+  return query;
+}
+
+async function askedByCode(code) {
+  const response = await fetch(`/asked/${encodeURIComponent(code)}`, { cache: "no-store" }).catch((error) => {
+    throw gone(error);
+  });
+  if (!response.ok) throw new Trouble("This search has been taken up already.", "Type it once more.");
+  const { query, token } = await response.json();
+  sessionStorage.setItem(KEY, token);
+  return query;
 }
 
 /** What went wrong, in words, and what to do about it; it never holds what was typed. */
@@ -19,6 +64,7 @@ export class Trouble extends Error {
   }
 }
 
+const BOX = "Open the page by the address that the terminal printed, and give your browser the new address of its search box.";
 const OPEN = "Open the address that the terminal printed, with its token.";
 const WAIT = "Nothing was sent. Wait a moment, then try again.";
 

@@ -1,6 +1,6 @@
-/** Start: the token, what the service has, and the three tabs. */
+/** Start: who opened the page, what the service has, and the three tabs. */
 
-import { get, sentence, takeToken, Trouble } from "./api.js";
+import { get, hasToken, openSession, sentence, Trouble } from "./api.js";
 import { byId } from "./dom.js";
 import { forgetHistory, loadHistory, startHistory } from "./history.js";
 import { showBudget, startLedger } from "./ledger.js";
@@ -8,7 +8,8 @@ import { showMechanisms } from "./mechanisms.js";
 import { complain } from "./notice.js";
 import { showPlane, startPlane } from "./plane.js";
 import { forgetTexts, showChoices, startSanitize } from "./sanitize.js";
-import { forgetSearch, startSearch } from "./search.js";
+import { forgetSearch, searchFor, startSearch } from "./search.js";
+import { linkSearchBox, loadSearchBox, startSearchBox } from "./searchbox.js";
 import { noSetting, showVoices } from "./setting.js";
 import { startTabs, startTheme } from "./tabs.js";
 
@@ -27,10 +28,11 @@ async function loaded() {
 async function start() {
   startTheme();
   startTabs();
-  if (!takeToken()) {
+  const asked = await openSession();
+  if (!hasToken()) {
     throw new Trouble("This page was opened without its token.", "Open the address that the terminal printed.");
   }
-  for (const part of [startLedger, startPlane, startSearch, startHistory, startSanitize]) part();
+  for (const part of [startLedger, startPlane, startSearch, startHistory, startSanitize, startSearchBox]) part();
   const health = await loaded();
   const local = health.remote ? "" : ", which plays the stranger on this machine";
   byId("engine").textContent = health.engine + local;
@@ -38,18 +40,20 @@ async function start() {
   showMechanisms(mechanisms, usual);
   showChoices(mechanisms);
   await loadHistory();
+  await loadSearchBox();
   if (health.problems.length) {
     throw new Trouble(health.problems.map(sentence).join(" "), "Do that in a terminal, then start the service again.");
   }
   const described = await get("/v1/voices");
   showVoices(described);
   await showBudget();
+  if (asked) searchFor(asked);
   showPlane(await get("/v1/plane"), described.voices);
 }
 
-// A new address in the same window changes the fragment alone: begin anew with its token.
+// A new address in the same window changes the fragment alone: begin anew with what it holds.
 addEventListener("hashchange", () => {
-  if (location.hash.startsWith("#token=")) location.reload();
+  if (/^#(token|key|asked)=/.test(location.hash)) location.reload();
 });
 
 // A browser that keeps pages for later must not keep what was typed, nor show half of it again.
@@ -60,6 +64,7 @@ addEventListener("pageshow", (event) => {
   if (event.persisted) location.reload();
 });
 
+linkSearchBox();
 start().catch((error) => {
   noSetting(error);
   complain(error);

@@ -101,6 +101,12 @@ function stop() {
   working?.abort();
 }
 
+/** Search for what was typed elsewhere: into the browser's own search box. */
+export function searchFor(query) {
+  byId("query").value = query;
+  search();
+}
+
 export function startSearch() {
   byId("go").addEventListener("click", () => search());
   byId("preview").addEventListener("click", () => preview());

@@ -1,0 +1,111 @@
+"""``sottovoce mcp``: private search as tools for language-model agents."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from sottovoce.cli.option_groups import grouped
+from sottovoce.cli.options import EngineOptions, LayoutOptions, Space
+from sottovoce.cli.serve import service_token
+from sottovoce.errors import need
+
+if TYPE_CHECKING:
+    from sottovoce.agents.server import DiscreetServer
+    from sottovoce.app.settings import Settings
+
+Voice = Literal["whisper", "murmur", "speak-low", "normal-voice", "in-company"]
+
+
+@grouped
+def mcp(
+    searched: EngineOptions,
+    layout: LayoutOptions,
+    voice: Annotated[
+        Voice, typer.Option(help="How low the agent speaks; it cannot change that.")
+    ] = "murmur",
+    http: Annotated[
+        bool, typer.Option("--http", help="Serve over HTTP on this machine, with a token.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Where to listen with --http; 0 for any free.")
+    ] = 8766,
+    unlimited: Annotated[
+        bool, typer.Option("--unlimited", help="Serve even if the ledger has no budget.")
+    ] = False,
+    space: Space = None,
+    log: Annotated[
+        str,
+        typer.Option(metavar="LOG|demo", help="Query log that the attacker is assumed to have."),
+    ] = "demo",
+) -> None:
+    """Give agents private search, obfuscation and their risk as tools (MCP).
+
+    Programs start it and speak to it over standard input and output. The ledger's budget holds:
+    without one it does not start, unless you say --unlimited.
+
+    [bold]Examples[/bold]
+
+      sottovoce ledger budget --total 150
+
+      sottovoce mcp
+
+      sottovoce mcp --engine http:searxng.toml --voice whisper
+
+      sottovoce mcp --http --port 8766
+    """
+    need("mcp.server.mcpserver", "mcp", "tools for agents need an extra")
+    from sottovoce.agents.server import create_server
+    from sottovoce.agents.tools import AgentTools, require_budget
+    from sottovoce.app.loaded import LoadedParts
+    from sottovoce.app.server import bind
+    from sottovoce.app.settings import Settings
+    from sottovoce.threads import single_threaded_blas
+
+    require_budget(unlimited=unlimited)
+    listening = bind("127.0.0.1", port) if http else None
+    settings = Settings(
+        port=listening.getsockname()[1] if listening else port,
+        collection=searched.collection,
+        engine=searched.engine,
+        reranker=searched.rerank,
+        depth=searched.depth,
+        space=space,
+        log=log,
+        shuffle=layout.shuffle,
+        pad_to=layout.pad,
+        token=service_token(),
+    )
+    parts = LoadedParts(settings)
+    parts.load_named()
+    threading.Thread(target=parts.load_all, name="loading", daemon=True).start()
+    server = create_server(AgentTools(parts, voice))
+    with single_threaded_blas():
+        if listening is None:
+            server.run("stdio")
+        else:
+            with listening:
+                _serve(server, settings, listening)
+    sys.stderr.flush()
+    os._exit(0)  # Everything is put away; a thread may still wait for an engine, in native code.
+
+
+def _serve(server: DiscreetServer, settings: Settings, listening: socket.socket) -> None:
+    """Over HTTP; where it is and its token are in mcp.json in the data folder."""
+    from sottovoce.agents.server import PATH, http_app
+    from sottovoce.app.server import run
+
+    def announce() -> None:
+        typer.echo(f"tools are at  http://127.0.0.1:{settings.port}{PATH}")
+        typer.echo(
+            f"Only this machine can reach it, with 'Authorization: Bearer {settings.token}'. Stop "
+            "it with Ctrl-C.",
+            err=True,
+        )
+
+    run(http_app(server, settings), settings, listening, announce, "mcp")
