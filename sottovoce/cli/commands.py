@@ -40,8 +40,8 @@ COMMANDS: dict[str, dict[str, str]] = {
         "gains more.",
         "membership": "Try to tell whose releases a text model learnt from.",
         "downstream": "Measure what models still get right when texts are obfuscated.",
-        "vectors": "Try a store out with public queries: how deep to ask, and what an observer would "
-        "learn.",
+        "vectors": "Try a store out with public queries: how deep to ask, and what an observer "
+        "would learn.",
         "experiment": "Experiments: one file in, tables, figures and one report out.",
     },
     SETUP: {
