@@ -330,6 +330,16 @@ def test_documents_of_ir_datasets_come_one_at_a_time(registered, monkeypatch):
     assert [document.doc_id for document in documents] == [f"d{n}" for n in range(1, 30)]
 
 
+def test_a_title_is_not_part_of_the_text_as_well(registered, monkeypatch):
+    from ir_datasets.datasets.beir import BeirTitleDoc
+    from ir_datasets.formats import TsvDocs
+
+    documents = [BeirTitleDoc("1", "salmon swim", "Fish"), BeirTitleDoc("2", "no title", "")]
+    monkeypatch.setattr(TsvDocs, "docs_iter", lambda self: iter(documents))
+    read = [(doc.title, doc.text) for doc in read_documents(f"ir_datasets:{registered}")]
+    assert read == [("Fish", "salmon swim"), ("", "no title")]
+
+
 def test_a_data_set_of_pyterrier_and_ours_are_the_same(registered):
     ours = load_collection(f"ir_datasets:{registered}")
     dataset = pt.get_dataset(f"irds:{registered}")
