@@ -178,7 +178,9 @@ def _package_judgments(dataset: Any) -> dict[str, dict[str, int]]:
 
 def _package_documents(dataset: Any) -> Iterator[Document]:
     for doc in dataset.docs_iter():
-        yield Document(doc.doc_id, getattr(doc, "title", "") or "", doc.default_text())
+        title = getattr(doc, "title", "") or ""
+        # The text begins with the title, which would count twice.
+        yield Document(doc.doc_id, title, doc.default_text().removeprefix(title).lstrip())
 
 
 def _from_package(name: str) -> Collection:

@@ -41,8 +41,8 @@ def entities(text: str, *words: str) -> list[RecognizerResult]:
     return places
 
 
-def anonymize(engine, config, text=TEXT, found=(SECRET,)) -> list[str]:
-    result = engine.anonymize(text, entities(text, *found), {"PERSON": config})
+def anonymize(engine, config, text=TEXT, words=(SECRET,)) -> list[str]:
+    result = engine.anonymize(text, entities(text, *words), {"PERSON": config})
     assert {item.operator for item in result.items} == {"sottovoce"}
     return result.text.split(" ")
 

@@ -58,10 +58,10 @@ def pipeline(obfuscate: Obfuscate, retriever=None) -> pt.Transformer:
 def asked() -> pd.DataFrame:
     """Topics that say the query in every way that topics do."""
     frame = topics(collection())
-    said = frame["query"]
-    frame = frame.assign(query_0=said, narrative=said, query_toks=[{SECRET: 1.0}] * len(frame))
+    text = frame["query"]
+    frame = frame.assign(query_0=text, narrative=text, query_toks=[{SECRET: 1.0}] * len(frame))
     frame.attrs["query"] = SECRET
-    frame.index = pd.Index(said)
+    frame.index = pd.Index(text)
     return frame
 
 
@@ -71,7 +71,7 @@ def asked() -> pd.DataFrame:
 def test_a_retriever_sees_variants_under_random_ids_and_nothing_else(asked):
     stranger = Stranger()
     obfuscate = Obfuscate(obfuscator(4))
-    found = pipeline(obfuscate, stranger)(asked)
+    answers = pipeline(obfuscate, stranger)(asked)
     (seen,) = stranger.frames
     assert list(seen.columns) == ["qid", "query"]
     assert seen.attrs == {}
@@ -80,10 +80,10 @@ def test_a_retriever_sees_variants_under_random_ids_and_nothing_else(asked):
     everything = seen.to_csv() + repr(seen)
     assert SECRET not in everything
     assert not set(asked["qid"]) & set(seen["qid"])
-    assert set(found["qid"]) == set(asked["qid"])
-    assert set(found["query_0"]) == set(asked["query"])
-    assert "query" not in found.columns
-    assert not found.duplicated(["qid", "docno"]).any()
+    assert set(answers["qid"]) == set(asked["qid"])
+    assert set(answers["query_0"]) == set(asked["query"])
+    assert "query" not in answers.columns
+    assert not answers.duplicated(["qid", "docno"]).any()
 
 
 def test_variants_of_several_queries_are_mixed(asked):
@@ -95,12 +95,12 @@ def test_variants_of_several_queries_are_mixed(asked):
 
 
 def test_a_pipeline_finds_what_a_private_search_finds(asked):
-    found = pipeline(Obfuscate(obfuscator(4, rng=1), remote=False))(asked)
+    answers = pipeline(Obfuscate(obfuscator(4, rng=1), remote=False))(asked)
     search = PrivateSearch(obfuscator(4, rng=1), engine(), RERANKER, depth=5)
     results = search.obfuscator.obfuscate(asked["query"])
     for qid, result in zip(asked["qid"], results, strict=True):
         expected = search.answer(result, None).hits
-        rows = found[found["qid"] == qid].sort_values("rank")
+        rows = answers[answers["qid"] == qid].sort_values("rank")
         assert list(rows["score"]) == [hit.score for hit in expected]
         assert set(rows["docno"]) == {hit.doc_id for hit in expected}
         assert list(rows["rank"]) == list(range(len(expected)))
@@ -287,6 +287,9 @@ def test_experiments_that_cannot_be_told_apart_are_refused():
     obfuscate = Obfuscate(obfuscator(2))
     with pytest.raises(UsageError, match="of its own"):
         private_experiment({"a": pipeline(obfuscate), "b": pipeline(obfuscate)}, *frames)
+    for beside in (Retrieve(engine(), 5) + pipeline(obfuscate), Stranger() >> obfuscate):
+        with pytest.raises(UsageError, match="begins with"):
+            private_experiment({"a": beside}, *frames)
     with pytest.raises(UsageError, match="table of means"):
         private_experiment({"a": pipeline(obfuscate)}, *frames, perquery=True)
 
@@ -328,6 +331,16 @@ def test_documents_of_ir_datasets_come_one_at_a_time(registered, monkeypatch):
     assert next(documents).doc_id == "d0"
     assert read == ["d0"]
     assert [document.doc_id for document in documents] == [f"d{n}" for n in range(1, 30)]
+
+
+def test_a_title_is_not_part_of_the_text_as_well(registered, monkeypatch):
+    from ir_datasets.datasets.beir import BeirTitleDoc
+    from ir_datasets.formats import TsvDocs
+
+    documents = [BeirTitleDoc("1", "salmon swim", "Fish"), BeirTitleDoc("2", "no title", "")]
+    monkeypatch.setattr(TsvDocs, "docs_iter", lambda self: iter(documents))
+    read = [(doc.title, doc.text) for doc in read_documents(f"ir_datasets:{registered}")]
+    assert read == [("Fish", "salmon swim"), ("", "no title")]
 
 
 def test_a_data_set_of_pyterrier_and_ours_are_the_same(registered):

@@ -13,7 +13,7 @@ TEXT = "Anna has diabetes. Anna lives in Lyon."
 
 def main() -> None:
     """Replace what an analyzer found; here it is written down, so that no model is needed."""
-    found = [
+    entities = [
         RecognizerResult("PERSON", 0, 4, 0.9),
         RecognizerResult("CONDITION", 9, 17, 0.9),
         RecognizerResult("PERSON", 19, 23, 0.9),
@@ -23,7 +23,7 @@ def main() -> None:
     engine.add_anonymizer(SottovoceOperator)
     obfuscator = sottovoce.Obfuscator(sottovoce.mechanism("cmp", epsilon=5))
     for_this_document = operator_config(obfuscator, consistent=True)
-    print(engine.anonymize(TEXT, found, {"DEFAULT": for_this_document}).text)
+    print(engine.anonymize(TEXT, entities, {"DEFAULT": for_this_document}).text)
 
 
 if __name__ == "__main__":

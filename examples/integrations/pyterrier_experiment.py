@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sottovoce
-from sottovoce.collections import load_collection
+from sottovoce.collections import demo_log, load_collection
 from sottovoce.engines import BM25
 from sottovoce.integrations.pyterrier import (
     Obfuscate,
@@ -14,12 +14,9 @@ from sottovoce.integrations.pyterrier import (
     qrels,
     topics,
 )
-from sottovoce.privacy import read_log
 from sottovoce.search import load_reranker
 
-QUERIES = 6
-LOG = "demo"
-"""The attacker's list of queries; without one, only words are attacked, which is quick."""
+QUERIES, SPACE = 6, "default"
 
 
 def main() -> None:
@@ -28,7 +25,7 @@ def main() -> None:
     retrieve = Retrieve(BM25(collection.documents), depth=10)
     rerank = Rerank(load_reranker("light"))
 
-    cmp = sottovoce.mechanism("cmp", epsilon=7.5)
+    cmp = sottovoce.mechanism("cmp", space=sottovoce.load_space(SPACE), epsilon=7.5)
     obfuscate = Obfuscate(sottovoce.Obfuscator(cmp, n=10, release="once"))
     private = obfuscate >> retrieve >> PoolVariants(obfuscate) >> rerank
     print(private.search("treatment for skin cancer")[["docno", "score", "title"]].head(3))
@@ -38,7 +35,7 @@ def main() -> None:
         topics(collection).head(QUERIES),
         qrels(collection),
         ["ndcg_cut_10"],
-        log=read_log(LOG) if LOG else None,
+        log=demo_log(),
     )
     print(table.drop(columns="attacker_knows").round(2).to_string())
     for name, knows in zip(table["name"], table["attacker_knows"], strict=True):

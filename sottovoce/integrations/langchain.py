@@ -77,10 +77,10 @@ class PrivateRetriever(BaseRetriever):
 
     def _document(self, hit: Ranked) -> Document:
         engine = self.search.engine
-        local = isinstance(engine, LocalEngine)
-        text = engine.text(hit.doc_id) if isinstance(engine, LocalEngine) else hit.snippet
-        metadata = {"title": hit.title, "score": hit.score, "rank": hit.rank}
-        return Document(page_content=text, metadata={**metadata, "whole": local}, id=hit.doc_id)
+        whole = isinstance(engine, LocalEngine)
+        text = engine.text(hit.doc_id) if whole else hit.snippet
+        metadata = {"title": hit.title, "score": hit.score, "rank": hit.rank, "whole": whole}
+        return Document(page_content=text, metadata=metadata, id=hit.doc_id)
 
 
 class DocumentSanitizer(BaseDocumentTransformer):

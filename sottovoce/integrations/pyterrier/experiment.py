@@ -43,7 +43,7 @@ def private_experiment(
         Which attack that was, and what its attacker knows.
 
     systems
-        Pipelines by name. One without an :class:`Obfuscate` sends the query itself.
+        Pipelines by name. One that does not begin with an :class:`Obfuscate` sends the query.
     log
         The attacker's query log; the queries of the topics are put beside it. Without one, only
         attacks on single words are tried.
@@ -54,39 +54,55 @@ def private_experiment(
     options
         Those of ``pt.Experiment``.
     """
-    inside = {name: list(dict.fromkeys(obfuscates(system))) for name, system in systems.items()}
-    every = [obfuscate for group in inside.values() for obfuscate in group]
-    if len(set(map(id, every))) < len(every):
+    first = [first_step(system) for system in systems.values()]
+    private = [obfuscate for obfuscate in first if obfuscate is not None]
+    if len(set(map(id, private))) < len(private):
         raise UsageError("give each system an Obfuscate of its own: releases are told apart by it")
-    for obfuscate in every:
+    for obfuscate in private:
         obfuscate.forget()
     table = pt.Experiment(dict(systems), topics, qrels, list(eval_metrics), **options)
     if not isinstance(table, pd.DataFrame) or list(table.get("name", ())) != list(systems):
         raise UsageError("a table of means is needed: leave perquery, dataframe and highlight out")
     known = None if log is None else QueryLog([*log])
-    columns = [_columns(group, known, encoders, rng) for group in inside.values()]
+    columns = [_columns(obfuscate, known, encoders, rng) for obfuscate in first]
     return table.assign(**{name: [row[name] for row in columns] for name in columns[0]})
 
 
-def obfuscates(system: pt.Transformer) -> Iterator[Obfuscate]:
-    """The Obfuscates inside a pipeline."""
-    if isinstance(system, Obfuscate):
-        yield system
-        return
-    parts = pt.inspect.subtransformers(system)
-    for part in parts.values():
-        for transformer in part if isinstance(part, list) else [part]:
-            yield from obfuscates(transformer)
+def first_step(system: pt.Transformer) -> Obfuscate | None:
+    """The Obfuscate that a private pipeline begins with; None if it sends the query itself.
+
+    Refuses one that stands anywhere else: what comes before it, or beside it, gets the query.
+    """
+    step = system[0] if isinstance(system, pt.Compose) else system
+    if isinstance(step, Obfuscate):
+        return step
+    if any(isinstance(part, Obfuscate) for part in _parts(system)):
+        raise UsageError(
+            "a private pipeline begins with its Obfuscate: whatever stands before it, or beside "
+            "it, gets the query itself"
+        )
+    return None
+
+
+def _parts(system: pt.Transformer) -> Iterator[pt.Transformer]:
+    """A transformer, and all that are inside it."""
+    yield system
+    for inside in pt.inspect.subtransformers(system).values():
+        for part in inside if isinstance(inside, list) else [inside]:
+            yield from _parts(part)
 
 
 def _columns(
-    group: Sequence[Obfuscate], log: QueryLog | None, encoders: Sequence[Encoder], rng: Randomness
+    obfuscate: Obfuscate | None,
+    log: QueryLog | None,
+    encoders: Sequence[Encoder],
+    rng: Randomness,
 ) -> dict[str, Any]:
     """The columns of privacy for one system."""
     spent, headline = math.inf, IN_CLEAR
-    if group:
-        spent = max(map(_spent, group))
-        headline = _strongest_attack(group, log, encoders, rng)
+    if obfuscate is not None:
+        spent = _spent(obfuscate)
+        headline = _strongest_attack(obfuscate, log, encoders, rng)
     return {
         "spent": spent,
         "risk": headline.share,
@@ -104,31 +120,23 @@ def _spent(obfuscate: Obfuscate) -> float:
 
 
 def _strongest_attack(
-    group: Sequence[Obfuscate], log: QueryLog | None, encoders: Sequence[Encoder], rng: Randomness
+    obfuscate: Obfuscate, log: QueryLog | None, encoders: Sequence[Encoder], rng: Randomness
 ) -> Headline:
-    reports = [
-        attack(
-            [
-                Released(str(number), query.release.result.text, query.release.result.variants)
-                for number, query in enumerate(obfuscate.kept.all())
-            ],
-            mechanism=obfuscate.obfuscator.mechanism,
-            release=obfuscate.obfuscator.release,
-            pipeline=obfuscate.obfuscator.pipeline,
-            log=log,
-            encoders=encoders,
-            add_originals=True,
-            counts=(obfuscate.obfuscator.n,),
-            rng=rng,
-        )
-        for obfuscate in group
-    ]
-    best = strongest(
-        headline
-        for report in reports
-        for headline in (report.words, report.queries, report.groups)
-        if headline is not None
+    """The most that any attack got on what was released."""
+    results = [query.release.result for query in obfuscate.kept.all()]
+    report = attack(
+        [Released(str(i), result.text, result.variants) for i, result in enumerate(results)],
+        mechanism=obfuscate.obfuscator.mechanism,
+        release=obfuscate.obfuscator.release,
+        pipeline=obfuscate.obfuscator.pipeline,
+        log=log,
+        encoders=encoders,
+        add_originals=True,
+        counts=(obfuscate.obfuscator.n,),
+        rng=rng,
     )
+    headlines = (report.words, report.queries, report.groups)
+    best = strongest(headline for headline in headlines if headline is not None)
     if best is None:
         raise UsageError("no attack here applies to this mechanism: give a log, and encoders")
     return best
