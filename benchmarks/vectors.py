@@ -103,8 +103,8 @@ class StoreBench:
         near: dict[str, None] = {}
         for row in products:
             best = np.argsort(-row, kind="stable")[: NEAR_A_SUBJECT + len(same)].tolist()
-            others = [self.log.queries[at] for at in best if self.log.queries[at] not in same]
-            near.update(dict.fromkeys(others[:NEAR_A_SUBJECT]))
+            unlike = [self.log.queries[at] for at in best if self.log.queries[at] not in same]
+            near.update(dict.fromkeys(unlike[:NEAR_A_SUBJECT]))
         return QueryLog(near)
 
     def alike(self, encoder: Encoder) -> float:

@@ -19,7 +19,7 @@ from sottovoce.privacy import QueryLog, SeenVector, invert
 from sottovoce.search import PrivateVectorSearch, VectorNoise, promise_depth
 
 QUERY = "treatment for skin cancer"
-PUBLIC = demo_log()[::50]
+PUBLIC = demo_log()[::100]
 """Public queries: they are sent as they are, to see how deep one has to ask."""
 
 

@@ -17,7 +17,7 @@ def log(home):
     return QueryLog(demo_log()[:1500])
 
 
-def seen(log, epsilon, count=60):
+def seen(log, epsilon, count=30):
     mechanism = VectorNoise(load_encoder("light"), epsilon)
     rng = np.random.default_rng(1)
     texts = [log.queries[at] for at in rng.integers(len(log), size=count)]
@@ -48,7 +48,7 @@ def test_the_posterior_is_bayes_rule_with_the_density_of_the_noise(log):
 
 def test_beliefs_are_right_as_often_as_they_say(log):
     """The mean belief in the named query is the share that is named: no attack here does better."""
-    mechanism, releases = seen(log, 45.0, count=300)
+    mechanism, releases = seen(log, 45.0, count=200)
     got = invert(releases, log, mechanism)
     vectors = log.vectors(mechanism.encoder).astype(np.float64)
     largest = []
@@ -56,7 +56,7 @@ def test_beliefs_are_right_as_often_as_they_say(log):
         densities = mechanism.noise_law.log_density(release.vector - vectors)
         largest.append(1 / np.exp(densities - densities.max()).sum())
     assert 0.1 < got.headline.share < 0.9
-    assert abs(got.headline.share - np.mean(largest)) < 3 * 0.5 / np.sqrt(300)
+    assert abs(got.headline.share - np.mean(largest)) < 3 * 0.5 / np.sqrt(200)
 
 
 def test_much_noise_leaves_chance_and_none_names_everything(log):

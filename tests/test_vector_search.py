@@ -152,13 +152,13 @@ def test_the_boundary_lets_no_odd_vector_through(store, noise):
 
 def test_the_promised_depth_holds_for_other_queries_of_the_kind(store):
     noise = VectorNoise(load_encoder("light"), 250.0)
-    log = [demo_log()[at] for at in np.random.default_rng(0).permutation(5000)[:210]]
+    log = [demo_log()[at] for at in np.random.default_rng(0).permutation(5000)[:160]]
     promise = promise_depth(store, noise, log[:60], deepest=718, rng=1)
     depth = promise.depth(0.8)
     assert 10 < depth < 700
     others = promise_depth(store, noise, log[60:], deepest=718, rng=2)
     inside = np.mean([reach <= depth for reach in others.reaches])
-    assert inside > 0.8 - 2 * math.sqrt(0.8 * 0.2 / 150)
+    assert inside > 0.8 - 2 * math.sqrt(0.8 * 0.2 / 100)
     # The depth is no larger than it has to be, and a tenth of it keeps no such promise.
     assert inside < 0.98
     assert np.mean([reach <= depth / 10 for reach in others.reaches]) < 0.5
