@@ -457,7 +457,7 @@ def test_engines_are_chosen_by_name(library, tmp_path):
         ("https://search.example.org", "describe it in a TOML file"),
         (
             "zyzzyva of mine",
-            "tfidf:de, dense, dense:ENCODER, http:FILE.toml",
+            "dense:ENCODER, stored:FOLDER, stored-dense:FOLDER, http:FILE.toml",
         ),
         ("bm25:zyzzyva", "use en, de"),
         ("", "use bm25, bm25:de, tfidf"),
