@@ -1,7 +1,7 @@
 """What is done unless something else is asked for, on the command line, in the app, in Python.
 
-Only the names of choices are imported, so that the command line shows its help at once. Parameters of a
-mechanism have their defaults in the mechanism itself; a search has an epsilon of its own.
+Only names of choices are imported, so that the command line can show its help at once. Parameters
+of a mechanism have their defaults in the mechanism itself; a search has an epsilon of its own.
 """
 
 from __future__ import annotations
