@@ -28,11 +28,11 @@ async def ask(server: Any, query: str) -> None:
         if answer.is_error:
             print("Refused:", answer.content[0].text)
             return
-        found = answer.structured_content
-        for hit in found["hits"]:
+        result = answer.structured_content
+        for hit in result["hits"]:
             print(f"{hit['rank']}. {hit['title']}")
-        print("What left:", "; ".join(found["sent"][:3]), "…")
-        print(f"It cost {found['spent']} nats; {found['left']} are left.")
+        print("What left:", "; ".join(result["sent"][:3]), "…")
+        print(f"It cost {result['spent']} nats; {result['left']} are left.")
 
 
 if __name__ == "__main__":

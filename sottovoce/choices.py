@@ -26,3 +26,6 @@ Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
 Pooling: TypeAlias = Literal["union", "rrf", "combsum"]
 """How the answers to several queries become one list."""
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
+
+VoiceId: TypeAlias = Literal["whisper", "murmur", "speak-low", "normal-voice", "in-company"]
+"""A privacy setting in words; ``app/schemas.py`` says what each is."""

@@ -1,15 +1,19 @@
 """What is done unless something else is asked for, on the command line, in the app, in Python.
 
-Nothing is imported here, so that the command line can show its help at once. Parameters of a
-mechanism have their defaults in the mechanism itself; a search has an epsilon of its own.
+Only names of choices are imported, so that the command line can show its help at once. Parameters
+of a mechanism have their defaults in the mechanism itself; a search has an epsilon of its own.
 """
 
 from __future__ import annotations
+
+from sottovoce.choices import VoiceId
 
 MECHANISM = "cmp"
 SEARCH_EPSILON = 7.5
 """That of a search by ``cmp`` which says nothing else. It finds what epsilon 10 found before
 searches were fitted to their documents, and a log with the query in it names it half as often."""
+VOICE: VoiceId = "murmur"
+"""That of agents, and of the app where no public queries fit: as a search that says nothing."""
 VARIANTS = 20
 """Queries that a search sends."""
 TOP = 10

@@ -23,9 +23,10 @@ from sottovoce.app.descriptions import ledger_state
 from sottovoce.app.loaded import LoadedParts, Protection
 from sottovoce.app.previews import Previews
 from sottovoce.app.risk import risk_of
-from sottovoce.app.schemas import ProtectionBody, Query, SearchBody, VoiceId
+from sottovoce.app.schemas import ProtectionBody, Query, SearchBody
 from sottovoce.app.searching import left, run_search
 from sottovoce.app.streaming import silent
+from sottovoce.choices import VoiceId
 from sottovoce.errors import UsageError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Entry, Ledger

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sottovoce import defaults
-from sottovoce.choices import Release
+from sottovoce.choices import Release, VoiceId
 from sottovoce.search.boundary import LONGEST_QUERY
 
 LONGEST_TEXT = 10_000
@@ -56,9 +56,6 @@ PreviewId = Annotated[
 ]
 
 
-VoiceId = Literal["whisper", "murmur", "speak-low", "normal-voice", "in-company"]
-
-
 @dataclass(frozen=True)
 class Voice:
     """A privacy setting in words: the usual mechanism at this epsilon, or a set of queries."""
@@ -88,7 +85,7 @@ VOICES = (
         "cover:p=0.9,decoys=sensitive",
     ),
 )
-SEARCH_VOICE: VoiceId = "murmur"
+SEARCH_VOICE: VoiceId = defaults.VOICE
 """The same as a search on the command line without options; a test compares them."""
 
 

@@ -6,10 +6,12 @@ import os
 import socket
 import sys
 import threading
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sottovoce import defaults
+from sottovoce.choices import VoiceId
 from sottovoce.cli.option_groups import grouped
 from sottovoce.cli.options import EngineOptions, LayoutOptions, Space
 from sottovoce.cli.serve import service_token
@@ -19,16 +21,14 @@ if TYPE_CHECKING:
     from sottovoce.agents.server import DiscreetServer
     from sottovoce.app.settings import Settings
 
-Voice = Literal["whisper", "murmur", "speak-low", "normal-voice", "in-company"]
-
 
 @grouped
 def mcp(
     searched: EngineOptions,
     layout: LayoutOptions,
     voice: Annotated[
-        Voice, typer.Option(help="How low the agent speaks; it cannot change that.")
-    ] = "murmur",
+        VoiceId, typer.Option(help="How low the agent speaks; it cannot change that.")
+    ] = defaults.VOICE,
     http: Annotated[
         bool, typer.Option("--http", help="Serve over HTTP on this machine, with a token.")
     ] = False,
