@@ -125,7 +125,7 @@ def proxy(
             create_app(service),
             settings,
             listening,
-            lambda: _announce(settings.address, settings.token, to and to.name),
+            lambda: _announce(settings.address, settings.token, to.name if to else None),
             name="proxy",
         )
     finally:
