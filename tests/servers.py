@@ -209,7 +209,11 @@ def free_port() -> int:
 
 @contextmanager
 def running(
-    command: list[str], port: int, log: Path, environment: dict[str, str] | None = None
+    command: list[str],
+    port: int,
+    log: Path,
+    environment: dict[str, str] | None = None,
+    within: float = 60,
 ) -> Iterator[None]:
     """Run a server until the block ends; skip the tests that need it if it does not come up."""
     with log.open("wb") as out:
@@ -217,7 +221,7 @@ def running(
             command, stdout=out, stderr=subprocess.STDOUT, env={**os.environ, **(environment or {})}
         )
         try:
-            if not _listens(port, process):
+            if not _listens(port, process, within):
                 pytest.skip(f"{Path(command[0]).name} did not start: see {log}")
             yield
         finally:

@@ -27,6 +27,7 @@ from browser import (
 
 from sottovoce.collections import demo_log
 from sottovoce.defaults import SEARCH_EPSILON
+from sottovoce.mechanisms import names
 from sottovoce.text import folded_text
 
 chrome, service, page = browser.chrome, browser.service, browser.page
@@ -383,7 +384,7 @@ def test_without_a_word_space_the_page_opens_and_says_what_to_run(chrome, tmp_pa
         page.goto(bare.address)
         assert "sottovoce spaces add default" in notice(page)
         page.click("#tab-mechanisms")
-        assert page.locator("#cards article").count() == 14
+        assert page.locator("#cards article").count() == len(names())
         page.click("#tab-search")
         page.fill("#query", QUERY)
         page.click("#go")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import secrets
 import subprocess
 import sys
 import urllib.request
 from pathlib import Path
 
 import pytest
+import servers
 
 pytest.importorskip("uvicorn", reason="pip install 'sottovoce[app]'")
 
@@ -219,3 +221,55 @@ def test_litellms_own_client_sees_what_it_should(address):
     for error in ended:  # Though it was told to go on after errors.
         assert error["error"] == "GuardrailRaisedException"
         assert "ebulon" not in error["message"]
+
+
+GATEWAY = """
+model_list:
+  - model_name: m
+    litellm_params: {{model: openai/m, api_base: "{upstream}/v1", api_key: x}}
+guardrails:
+  - guardrail_name: sottovoce
+    litellm_params:
+      guardrail: generic_guardrail_api
+      mode: [pre_call, post_call]
+      api_base: {guardrail}
+      api_key: {token}
+      unreachable_fallback: fail_closed
+      streaming_transform_mode: incremental_diff
+      default_on: true
+general_settings: {{master_key: {key}}}
+"""
+
+
+@pytest.mark.slow
+def test_litellms_gateway_sends_no_identifier_and_shows_them_again(address, tmp_path):
+    openai = pytest.importorskip("openai", reason="pip install openai")
+    from test_proxy import Model
+
+    program = Path(litellm_python()).with_name("litellm")
+    if not program.exists():
+        pytest.skip("no gateway: pip install 'litellm[proxy]' in the environment of litellm")
+    key, port = f"sk-{secrets.token_hex(24)}", servers.free_port()
+    environment = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "PYTHONPATH": ""}
+    settings = tmp_path / "litellm.yaml"
+    command = [str(program), "--config", str(settings), "--host", "127.0.0.1", "--port", str(port)]
+    with servers.web(Model()) as upstream:
+        settings.write_text(
+            GATEWAY.format(upstream=upstream.url, guardrail=address, token=TOKEN, key=key)
+        )
+        with servers.running(command, port, tmp_path / "log", environment, within=300):
+            base = f"http://127.0.0.1:{port}/v1"
+            with openai.OpenAI(base_url=base, api_key=key, max_retries=0) as client:
+
+                def ask(text, **more):
+                    messages = [{"role": "user", "content": text}]
+                    return client.chat.completions.create(model="m", messages=messages, **more)
+
+                assert ask(TEXT).choices[0].message.content == f"You said: {TEXT}"
+                pieces = [piece.choices[0].delta.content for piece in ask(TEXT, stream=True)]
+                assert "".join(filter(None, pieces)) == TEXT
+                with pytest.raises(openai.BadRequestError, match="do not match"):
+                    ask("⟦Zebulon")
+        sent = [asked.body.decode() for asked in upstream.requests if asked.method == "POST"]
+    assert len(sent) == 2
+    assert "ebulon" not in "".join(sent)

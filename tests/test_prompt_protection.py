@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import runpy
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -158,6 +160,14 @@ def test_no_secret_leaves_from_inside_a_passage_or_a_pattern(obfuscator, before,
     if secret.isascii():
         sent = protection.protect(user(f"{before} {secret} {after}")).texts[0]
         assert secret in (before + after).casefold() or secret not in sent.casefold()
+
+
+def test_the_example_runs(default_space, capsys):
+    example = Path(__file__).parents[1] / "examples" / "prompts.py"
+    runpy.run_path(str(example), run_name="__main__")
+    printed = dict(line.split(None, 1) for line in capsys.readouterr().out.splitlines())
+    assert printed["leaves"].startswith("I am [NAME_1], [EMAIL_1], born [DATE_1], and ")
+    assert "Zebulon Quartermaine; write to zebulon@mail.example." in printed["is"]
 
 
 # Requests as clients write them

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PRINTS_AS_THE_COMMAND_DOES = ("examples/demo.py", "sottovoce.cli.search")
-FRONTS = ("sottovoce", "privacy", "evaluation", "engines", "experiments", "language")
+FRONTS = ("sottovoce", "privacy", "evaluation", "engines", "experiments", "language", "prompts")
 
 
 def blocks(page):

@@ -44,18 +44,21 @@ class Tables:
         with self._lock:
             self._tables[call] = (self._clock(), table)
             self._tables.move_to_end(call)
-            while len(self._tables) > self._most or self._is_old(next(iter(self._tables))):
-                self._tables.popitem(last=False)
+            self._forget()
 
     def get(self, call: str) -> Table | None:
         """The table of a call; an answer in pieces asks for it several times."""
         with self._lock:
-            if call in self._tables and not self._is_old(call):
-                return self._tables[call][1]
-            return None
+            self._forget()
+            return self._tables[call][1] if call in self._tables else None
 
-    def _is_old(self, call: str) -> bool:
-        return self._clock() - self._tables[call][0] > self._lifetime
+    def _forget(self) -> None:
+        """Let go of what is too old, and of the oldest where there are too many."""
+        oldest_kept = self._clock() - self._lifetime
+        while self._tables and (
+            len(self._tables) > self._most or next(iter(self._tables.values()))[0] < oldest_kept
+        ):
+            self._tables.popitem(last=False)
 
 
 class Guardrail:

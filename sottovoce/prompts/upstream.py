@@ -146,7 +146,7 @@ class Upstream:
             answer = json.loads(data)
         except (ValueError, RecursionError):
             raise UpstreamError(f"{self.name} did not answer in JSON: check the url") from None
-        if not isinstance(answer, dict) or "error" in answer:
+        if not isinstance(answer, dict) or answer.get("error"):
             raise UpstreamError(f"{self.name} answered with an error instead of a completion")
         return answer
 
