@@ -7,9 +7,7 @@ by the caller.
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -182,15 +180,6 @@ class Tracker:
 
 
 # The scan on a GPU, through torch: same candidates, so the same answers as on the CPU.
-
-
-def gpu_present() -> bool:
-    """Whether a CUDA device can be used; torch is imported only where a driver shows one."""
-    if not Path("/dev/nvidiactl").exists() or importlib.util.find_spec("torch") is None:
-        return False
-    import torch
-
-    return bool(torch.cuda.is_available())
 
 
 def table_on(device: torch.device, operand: Float32Array) -> torch.Tensor:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sottovoce.errors import need
-from sottovoce.spaces.gpu.half_words import PIECES, TILE, HalfWords
+from sottovoce.spaces.gpu.half_words import FINER, PIECES, TILE, HalfWords
 from sottovoce.spaces.scan import Candidates, TorchScan, table_on
 from sottovoce.types import Float32Array
 
@@ -30,15 +30,17 @@ PEAKS_AT_ONCE = 1 << 28
 """Largest scores of groups held at a time (1 GiB)."""
 ROWS = 256
 """Queries that a block of threads keeps; batches are padded to a multiple."""
-ROWS_LISTED = 16
-"""Queries whose groups a block of threads compares."""
+PEAKS_IN_FLIGHT, NUMBERS_IN_FLIGHT = 2048, 1024
+"""Largest scores that a block of threads compares at a time, and numbers that it subtracts."""
 TELLS_APART = 2.0**-40
 """Costs in float64 that differ by less, relative to the lengths, are left to the CPU."""
 
 
 def usable(words: int) -> bool:
     """Whether the kernels can be had, and are worth it for so many words."""
-    return words >= FEWEST_WORDS and importlib.util.find_spec("triton") is not None
+    if words < FEWEST_WORDS or importlib.util.find_spec("triton") is None:
+        return False
+    return importlib.util.find_spec("triton.tools.tensor_descriptor") is not None  # From 3.4 on.
 
 
 @dataclass(frozen=True)
@@ -157,15 +159,18 @@ class FusedScan:
             words.accumulation,
             DIMENSION=words.dimension,
             PIECES=PIECES if self.folded else 0,
+            FINER=FINER,
             WIDTH=words.width,
             BLOCK=_power_of_two(words.width),
+            num_warps=1,
         )
         peaks = self._new((words.tiles // words.steps * 4, padded), torch.float32)
         self._peaks(halves, peaks)
         room = 8 if k == 1 else max(16, _power_of_two(2 * k))
         lists = self._new((padded, room), torch.int32)
-        counts = self._new((padded,), torch.int32)
-        kernels.near_groups[(padded // ROWS_LISTED,)](
+        counts = self._new((padded,), torch.int32).zero_()
+        slots = max(64, _power_of_two(4 * k))
+        kernels.near_groups[(padded // (PEAKS_IN_FLIGHT // slots),)](
             peaks,
             padded,
             facts,
@@ -175,8 +180,8 @@ class FusedScan:
             words.groups,
             k,
             ROOM=room,
-            SLOTS=max(64, _power_of_two(4 * k)),
-            ROWS=ROWS_LISTED,
+            SLOTS=slots,
+            ROWS=PEAKS_IN_FLIGHT // slots,
         )
         costs = self._new((padded, room * words.group), torch.float64)
         kernels.group_costs[(count,)](
@@ -192,7 +197,7 @@ class FusedScan:
             EUCLIDEAN=self.folded,
             ROOM=room,
             GROUP=words.group,
-            CHUNK=2048 // words.group,
+            CHUNK=NUMBERS_IN_FLIGHT // words.group,
         )
         decided = Decided(
             self._new((count, k), torch.int32),

@@ -3,7 +3,7 @@
 Words w are scaled by a power of two and rounded, w' = s w = w^ + e; queries x' = r x = q + f
 likewise. Then |x'.w' - q.w^| <= |x'| |e| + |f| |w^|, with every norm on the right known. The half
 norm h of the Euclidean metric is written as a sum of three halves into columns of its own, so that
-the product already subtracts it. The products are added up in float32: ``accumulation`` bounds that.
+the product already subtracts it. The products are added in float32: ``accumulation`` bounds that.
 
 Words are kept in groups. Of each group a kernel tells the largest score only, so each has bounds of
 its own: a few words of enormous length widen no bound but those of their groups.
@@ -23,8 +23,9 @@ TILE = 128
 """Words that a block of threads multiplies at a time."""
 LANES = 4
 """Groups that a tile takes part in: the neighbouring threads that share a row of scores."""
-PIECES = 3
-"""Columns of a half norm: three times 11 bits hold more than a float32 has."""
+PIECES, FINER = 3, 10
+"""Columns of a half norm, each in units 2^10 times as fine as the one before: so the half norms of
+words that are a million times as long as others do not coarsen those of the others."""
 WORD_EXPONENT, HALF_NORM_EXPONENT, QUERY_EXPONENT = 12, 14, 10
 """The largest numbers are scaled to these powers of two: far from overflow (2^16), and with room
 for numbers that are a million times smaller."""
@@ -114,13 +115,13 @@ class HalfWords:
         half_norm_errors = torch.zeros_like(lengths)
         if self.folded:
             rest = exact.square().sum(dim=1) / 2 * 2.0**self.half_norm_power
-            sizes = torch.zeros_like(rest)
+            # What adding up loses, also in the sum above.
+            half_norm_errors = (self.accumulation + 2.0**-40) * rest * (1 + 2.0**-10)
             for piece in range(PIECES):
-                part = rest.half()
+                part = (rest * 2.0 ** (FINER * piece)).half()
                 coded[:, self.dimension + piece] = -part
-                rest, sizes = rest - part.double(), sizes + part.double().abs()
-            # What was not written at all, and what adding up loses (here, too, in float64).
-            half_norm_errors = rest.abs() + (self.accumulation + 2.0**-40) * sizes
+                rest = rest - part.double() * 2.0 ** (-FINER * piece)
+            half_norm_errors += rest.abs()
         self.table[self.places(words)] = coded
         groups = slice(start // self.group, end // self.group)
         for bound, values in enumerate((errors, lengths, half_norm_errors)):

@@ -33,6 +33,7 @@ def code_queries(  # type: ignore[no-untyped-def]
     accumulation,
     DIMENSION: tl.constexpr,
     PIECES: tl.constexpr,
+    FINER: tl.constexpr,
     WIDTH: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
@@ -47,12 +48,12 @@ def code_queries(  # type: ignore[no-untyped-def]
     weight = 0.0
     fits = True
     if PIECES > 0:
-        # The weight of the half norms must be a power of two that a half can hold.
+        # The weights of the half norms must be powers of two that a half can hold, all of them.
         power = tl.minimum(power, 15 - weight_power)
-        fits = (power + weight_power >= -14) & (power >= -126)
+        fits = (power + weight_power >= FINER * (PIECES - 1) - 24) & (power >= -126)
     power = tl.minimum(tl.maximum(power, -126), 127)
+    shift = tl.minimum(tl.maximum(power + weight_power, FINER * (PIECES - 1) - 24), 15)
     if PIECES > 0:
-        shift = tl.minimum(tl.maximum(power + weight_power, -14), 15)
         weight = ((shift + 127) << 23).to(tl.float32, bitcast=True)
     scaled = point * ((power + 127) << 23).to(tl.float32, bitcast=True)
     coded = scaled.to(tl.float16)
@@ -64,7 +65,9 @@ def code_queries(  # type: ignore[no-untyped-def]
     tl.store(facts + padded + row, error + accumulation * length * (1 + 2.0**-9))
     tl.store(facts + 2 * padded + row, weight)
     half_norms = (column >= DIMENSION) & (column < DIMENSION + PIECES)
-    coded = tl.where(half_norms, weight.to(tl.float16), coded)
+    piece = tl.where(half_norms, column - DIMENSION, 0)
+    weights = ((shift - FINER * piece + 127) << 23).to(tl.float32, bitcast=True)
+    coded = tl.where(half_norms, weights.to(tl.float16), coded)
     tl.store(halves + row * WIDTH + column, coded, mask=column < WIDTH)
 
 
@@ -132,7 +135,7 @@ def near_groups(  # type: ignore[no-untyped-def]
     SLOTS: tl.constexpr,
     ROWS: tl.constexpr,
 ):
-    """List the groups that may hold one of the k best words of a row, in ascending order.
+    """List the groups that may hold one of the k best words of a row; counts begin at 0.
 
     A peak less its doubt is a score that some word of the group reaches. The k-th best of these
     over different groups is the bar: what cannot reach it is not among the k best.
@@ -154,7 +157,6 @@ def near_groups(  # type: ignore[no-untyped-def]
         highest = tl.argmax(best, axis=0)
         best = tl.where(slot[:, None] == highest[None, :], float("-inf"), best)
     bar = tl.max(best, axis=0)
-    count = tl.zeros([ROWS], tl.int32)
     for start in range(0, groups, SLOTS):
         group = start + slot
         present = group < groups
@@ -162,13 +164,10 @@ def near_groups(  # type: ignore[no-untyped-def]
         peak = tl.load(at, mask=present[:, None], other=float("-inf"))
         doubt = _doubt(bounds, groups, group, present, length, error, weight)
         reaches = peak + doubt + SLACK * tl.abs(peak) >= bar[None, :]
-        near = ((reaches | (length < 0)[None, :]) & present[:, None]).to(tl.int32)
-        if tl.max(tl.max(near, axis=1), axis=0) > 0:
-            place = count[None, :] + tl.cumsum(near, axis=0) - near
-            to = lists + row[None, :].to(tl.int64) * ROOM + place
-            tl.store(to, group[:, None] + 0 * place, mask=(near > 0) & (place < ROOM))
-            count += tl.sum(near, axis=0)
-    tl.store(counts + row, count)
+        near = (reaches | (length < 0)[None, :]) & present[:, None]
+        place = tl.atomic_add(counts + row[None, :] + 0 * group[:, None], 1, mask=near)
+        to = lists + row[None, :].to(tl.int64) * ROOM + place
+        tl.store(to, group[:, None] + 0 * place, mask=near & (place < ROOM))
 
 
 @triton.jit
@@ -191,10 +190,10 @@ def group_costs(  # type: ignore[no-untyped-def]
     row = tl.program_id(0).to(tl.int64)
     count = tl.load(counts + row)
     rank = tl.arange(0, GROUP)
-    for place in range(0, tl.where(count > ROOM, 0, count)):
+    for place in range(tl.where(count > ROOM, 0, count)):
         word = tl.load(lists + row * ROOM + place) * GROUP + rank
         present = word < size
-        cost = tl.zeros([GROUP], tl.float64)
+        cost = tl.zeros([GROUP, CHUNK], tl.float64)
         for start in range(0, DIMENSION, CHUNK):
             column = start + tl.arange(0, CHUNK)
             inside = column < DIMENSION
@@ -203,11 +202,11 @@ def group_costs(  # type: ignore[no-untyped-def]
             w = tl.load(at, mask=present[:, None] & inside[None, :], other=0.0).to(tl.float64)
             if EUCLIDEAN:
                 apart = w - x[None, :]
-                cost += tl.sum(apart * apart, axis=1)
+                cost += apart * apart
             else:
-                cost -= tl.sum(w * x[None, :], axis=1)
-        cost = tl.where(present, cost, float("inf"))
-        tl.store(costs + (row * ROOM + place) * GROUP + rank, cost)
+                cost -= w * x[None, :]
+        total = tl.where(present, tl.sum(cost, axis=1), float("inf"))
+        tl.store(costs + (row * ROOM + place) * GROUP + rank, total)
 
 
 @triton.jit
@@ -232,7 +231,7 @@ def pick(  # type: ignore[no-untyped-def]
     written = place < tl.where(doubtful, 0, count * GROUP)
     cost = tl.load(costs + row * (ROOM * GROUP) + place, mask=written, other=float("inf"))
     before = tl.min(cost, axis=0)
-    for rank in range(0, k + 1):
+    for rank in range(k + 1):
         least, at = tl.min(cost, axis=0, return_indices=True)
         taken = (rank < k) & (least < float("inf"))
         group = tl.load(lists + row * ROOM + at // GROUP, mask=taken, other=0)
