@@ -18,7 +18,7 @@ _choice: Choice = "auto"
 
 
 def set_device(choice: Choice) -> None:
-    """Search on this device from now on; ``auto`` takes a GPU where there is one."""
+    """Make searches for this device from now on; ``auto`` takes a GPU where there is one."""
     global _choice
     if choice not in get_args(Choice):
         raise UsageError(f"the device is one of {', '.join(get_args(Choice))}")

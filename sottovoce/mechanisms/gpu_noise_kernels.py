@@ -14,18 +14,16 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-PAIRS = 3
-"""Pairs of normal variates in a block of the keystream, and as many exponential variates."""
 HALF_PI = tl.constexpr(1.5707963267948966)
 
 
 @triton.jit
-def _rotated(x, bits: tl.constexpr):  # type: ignore[no-untyped-def]
+def _rotated(x, bits: tl.constexpr):
     return (x << bits) | (x >> (32 - bits))
 
 
 @triton.jit
-def _quarter(a, b, c, d):  # type: ignore[no-untyped-def]
+def _quarter(a, b, c, d):
     a += b
     d = _rotated(d ^ a, 16)
     c += d
@@ -38,12 +36,12 @@ def _quarter(a, b, c, d):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _key_word(key, index: tl.constexpr, zero):  # type: ignore[no-untyped-def]
+def _key_word(key, index: tl.constexpr, zero):
     return zero + tl.load(key + index).to(tl.uint32, bitcast=True)
 
 
 @triton.jit
-def keystream(key, counter, nonce_0, nonce_1, nonce_2):  # type: ignore[no-untyped-def]
+def keystream(key, counter, nonce_0, nonce_1, nonce_2):
     """The 16 words of blocks number ``counter`` of ChaCha20, twenty rounds."""
     zero = counter ^ counter
     i0, i1 = zero + 0x61707865, zero + 0x3320646E
@@ -70,7 +68,7 @@ def keystream(key, counter, nonce_0, nonce_1, nonce_2):  # type: ignore[no-untyp
 
 
 @triton.jit
-def keystream_blocks(key, out, nonce_0, nonce_1, nonce_2, BLOCKS: tl.constexpr):  # type: ignore[no-untyped-def]
+def keystream_blocks(key, out, nonce_0, nonce_1, nonce_2, BLOCKS: tl.constexpr):
     """The keystream itself, (blocks, 16): what tests compare with another implementation."""
     counter = tl.arange(0, BLOCKS).to(tl.uint32)
     words = keystream(
@@ -82,14 +80,14 @@ def keystream_blocks(key, out, nonce_0, nonce_1, nonce_2, BLOCKS: tl.constexpr):
 
 
 @triton.jit
-def _exponential(high, low):  # type: ignore[no-untyped-def]
+def _exponential(high, low):
     """-ln u of a uniform u with 64 random bits; float64."""
     uniform = (high.to(tl.float64) * 4294967296.0 + low.to(tl.float64) + 0.5) * 2.0**-64
     return -tl.log(uniform)
 
 
 @triton.jit
-def _turned(bits):  # type: ignore[no-untyped-def]
+def _turned(bits):
     """Cosine and sine of an angle: two bits say the quadrant, thirty where in it."""
     quadrant = (bits >> 30).to(tl.int32)
     angle = ((bits & 0x3FFFFFFF).to(tl.float64) + 0.5) * 2.0**-30 - 0.5
@@ -104,7 +102,7 @@ def _turned(bits):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def spherical_noise(  # type: ignore[no-untyped-def]
+def spherical_noise(
     key,
     noise,
     uniforms,
@@ -136,7 +134,7 @@ def spherical_noise(  # type: ignore[no-untyped-def]
         column = 6 * block + 2 * i
         squares += tl.where(column < DIMENSION, a * a, 0.0)
         squares += tl.where(column + 1 < DIMENSION, b * b, 0.0)
-        normals = normals + (a, b)
+        normals = normals + (a, b)  # type: ignore[assignment]
     for i in tl.static_range(3):
         more = _exponential(words[9 + 2 * i], words[10 + 2 * i])
         radius += tl.where(3 * block + i < DIMENSION - pairs, more, 0.0)

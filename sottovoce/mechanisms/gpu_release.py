@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -19,8 +19,8 @@ from sottovoce.types import Float32Array, Float64Array, IntArray
 if TYPE_CHECKING:
     import torch
 
-    from sottovoce.mechanisms.noise import NoiseMechanism
     from sottovoce.spaces.gpu.fused_scan import FusedScan
+    from sottovoce.spaces.space import WordSpace
 
 ROWS_AT_A_TIME = 1 << 18
 """Words released in one call."""
@@ -81,10 +81,24 @@ class GpuNoise:
         return shaped.float()
 
 
+class Chooses(Protocol):
+    """What a mechanism decides after the noise."""
+
+    @property
+    def space(self) -> WordSpace: ...
+
+    @property
+    def candidates(self) -> int: ...
+
+    def arranged(
+        self, ids: torch.Tensor, distances: torch.Tensor, uniforms: torch.Tensor
+    ) -> torch.Tensor: ...
+
+
 class GpuRelease:
     """Releases words of one mechanism on the device that its space is searched on."""
 
-    def __init__(self, mechanism: NoiseMechanism, noise: GpuNoise, scan: FusedScan) -> None:
+    def __init__(self, mechanism: Chooses, noise: GpuNoise, scan: FusedScan) -> None:
         self.mechanism, self.noise, self.scan = mechanism, noise, scan
 
     @cached_property

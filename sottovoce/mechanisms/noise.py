@@ -23,13 +23,12 @@ from sottovoce.mechanisms.base import (
 from sottovoce.mechanisms.gpu_release import ROWS_AT_A_TIME as ROWS_ON_A_GPU
 from sottovoce.mechanisms.gpu_release import GpuNoise, GpuRelease
 from sottovoce.randomness import Draws
+from sottovoce.spaces.gpu.fused_scan import MOST_NEIGHBOURS
 from sottovoce.types import Float32Array, Float64Array, IntArray
 
 if TYPE_CHECKING:
     import torch
 
-MOST_ON_A_GPU = 64
-"""Words read off one point on the device; for more the CPU draws, and the device searches."""
 NOISE_CAVEATS = (WORD_BY_WORD, FIXED_LENGTH, MANY_RELEASES)
 
 
@@ -143,9 +142,10 @@ class NoiseMechanism(WordMechanism):
     @cached_property
     def _on_gpu(self) -> GpuRelease | None:
         """What releases words on a GPU, where that can be done."""
-        if self.prior != 0 or self.space.nearest_output.fused is None or self.gpu_noise is None:
+        if self.prior != 0 or self.gpu_noise is None or self.candidates > MOST_NEIGHBOURS:
             return None
-        return GpuRelease(self, self.gpu_noise, self.space.nearest_output.fused)
+        scan = self.space.nearest_output.fused
+        return None if scan is None else GpuRelease(self, self.gpu_noise, scan)
 
     def rows_at_a_time(self, secure: bool) -> int:
         """More where a GPU does all of it."""
@@ -203,7 +203,7 @@ class NoiseMechanism(WordMechanism):
 
         However large ``k``, this costs one release.
         """
-        if draws.secure and self._on_gpu is not None and 1 <= k <= MOST_ON_A_GPU:
+        if draws.secure and self._on_gpu is not None and 1 <= k <= MOST_NEIGHBOURS:
             self.check_once(k)
             return self._on_gpu.words(ids, k)
         return self.draw_once_at(self.space.vectors[ids], k, draws)
@@ -212,7 +212,7 @@ class NoiseMechanism(WordMechanism):
         """The same for vectors, of listed words or of any others."""
         require(k >= 1, f"ask for at least one variant, not {k}")
         self.check_once(k)
-        if draws.secure and self._on_gpu is not None and k <= MOST_ON_A_GPU:
+        if draws.secure and self._on_gpu is not None and k <= MOST_NEIGHBOURS:
             return self._on_gpu.vectors(vectors, k)
         return self.settle_many(self.move(vectors, draws), k, draws)
 

@@ -9,7 +9,7 @@ batch size and number of threads, and ties go to the lowest id.
 from __future__ import annotations
 
 from threading import Lock
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 
@@ -126,7 +126,7 @@ class Nearest:
     @property
     def fused(self) -> FusedScan | None:
         """The scan that can also decide on the device, where that is what searches."""
-        return self.scan if hasattr(self.scan, "queries_at_once") else None
+        return cast("FusedScan", self.scan) if hasattr(self.scan, "queries_at_once") else None
 
     def _block(self, points: Float32Array, k: int) -> tuple[IntArray, Float64Array]:
         """The answer for one block of queries; in two halves if too many words come near."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 FEWEST_WORDS = 4096
 """Smaller vocabularies are not worth the groups."""
 MOST_NEIGHBOURS = 64
+"""Of a query; for more there is ``TorchScan``."""
 PEAKS_AT_ONCE = 1 << 28
 """Largest scores of groups held at a time (1 GiB)."""
 ROWS = 256
@@ -264,7 +265,8 @@ class FusedScan:
         )
 
     def _new(self, shape: tuple[int, ...], kind: torch.dtype) -> torch.Tensor:
-        return self.torch.empty(shape, dtype=kind, device=self.device)
+        made: torch.Tensor = self.torch.empty(shape, dtype=kind, device=self.device)
+        return made
 
 
 @lru_cache(maxsize=8)

@@ -27,7 +27,7 @@ SHARED_MEMORY = 227 * 1024 - 1024
 
 
 @gluon.jit
-def _multiply(q, w, scores, FIRST: gl.constexpr, WIDTH: gl.constexpr):  # type: ignore[no-untyped-def]
+def _multiply(q, w, scores, FIRST: gl.constexpr, WIDTH: gl.constexpr):
     """Begin to multiply one chunk; the chunk before it is done when this returns."""
     if WIDTH == 64:
         scores = warpgroup_mma(q, w.permute((1, 0)), scores, use_acc=not FIRST, is_async=True)
@@ -46,7 +46,7 @@ def _multiply(q, w, scores, FIRST: gl.constexpr, WIDTH: gl.constexpr):  # type: 
 
 
 @gluon.jit
-def group_peaks(  # type: ignore[no-untyped-def]
+def group_peaks(
     queries,
     words,
     peaks,
@@ -84,9 +84,9 @@ def group_peaks(  # type: ignore[no-untyped-def]
         tma.async_copy_global_to_shared(words, at, ready.index(i), w.index(i), pred=exists)
     mbarrier.wait(q_ready, 0)
     layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [num_warps, 1], [16, TILE, 16])
-    held: gl.constexpr = gl.zeros([ROWS, TILE], gl.float32, layout).reshape(
-        [ROWS, TILE // 8, 4, 2]
-    ).type.layout
+    held: gl.constexpr = (
+        gl.zeros([ROWS, TILE], gl.float32, layout).reshape([ROWS, TILE // 8, 4, 2]).type.layout
+    )
     lane_layout: gl.constexpr = gl.SliceLayout(1, gl.SliceLayout(3, held))
     rows = row + gl.arange(0, ROWS, gl.SliceLayout(1, lane_layout))
     lanes = gl.arange(0, 4, gl.SliceLayout(0, lane_layout))
@@ -106,7 +106,9 @@ def group_peaks(  # type: ignore[no-untyped-def]
             exists = ahead < last
             mbarrier.expect(ready.index(free), TILE * 128, pred=exists)
             at = [ahead * TILE, ((i + STAGES - 1) % CHUNKS) * 64]
-            tma.async_copy_global_to_shared(words, at, ready.index(free), w.index(free), pred=exists)
+            tma.async_copy_global_to_shared(
+                words, at, ready.index(free), w.index(free), pred=exists
+            )
             turns = stage == STAGES - 1
             phase = gl.where(turns, phase ^ 1, phase)
             stage = gl.where(turns, 0, stage + 1)
@@ -138,5 +140,3 @@ def descriptor(table: Any, rows: int) -> Any:
 
     layout = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2)
     return TensorDescriptor.from_tensor(table, [rows, CHUNK], layout)
-
-

@@ -14,7 +14,9 @@ from typing import Any
 import triton
 import triton.language as tl
 
-QUERY_EXPONENT = tl.constexpr(10)
+from sottovoce.spaces.gpu import half_words
+
+QUERY_EXPONENT = tl.constexpr(half_words.QUERY_EXPONENT)
 SLACK = tl.constexpr(2.0**-20)
 """Relative room for the rounding of the bounds and of the comparisons with them."""
 UNCODED = tl.constexpr(-1.0)
@@ -22,7 +24,7 @@ UNCODED = tl.constexpr(-1.0)
 
 
 @triton.jit
-def code_queries(  # type: ignore[no-untyped-def]
+def code_queries(
     points,
     stride,
     halves,
@@ -72,7 +74,7 @@ def code_queries(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def group_peaks(  # type: ignore[no-untyped-def]
+def group_peaks(
     queries,
     words,
     peaks,
@@ -109,7 +111,7 @@ def group_peaks(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _doubt(bounds, pitch, group, present, length, error, weight):  # type: ignore[no-untyped-def]
+def _doubt(bounds, pitch, group, present, length, error, weight):
     """How far scores of these groups may be off, (groups, rows)."""
     rounding = tl.load(bounds + group, mask=present, other=0.0)
     size = tl.load(bounds + pitch + group, mask=present, other=0.0)
@@ -122,7 +124,7 @@ def _doubt(bounds, pitch, group, present, length, error, weight):  # type: ignor
 
 
 @triton.jit
-def near_groups(  # type: ignore[no-untyped-def]
+def near_groups(
     peaks,
     pitch,
     facts,
@@ -171,7 +173,7 @@ def near_groups(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def group_costs(  # type: ignore[no-untyped-def]
+def group_costs(
     points,
     stride,
     words,
@@ -210,7 +212,7 @@ def group_costs(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def pick(  # type: ignore[no-untyped-def]
+def pick(
     costs,
     counts,
     lists,
