@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
@@ -24,16 +24,24 @@ UNIT = 256
 """Tokens drawn from one child generator; fixed, so that no batch size can change a result."""
 
 
+class SecureGenerator(Generator):
+    """A generator whose numbers nobody can repeat, so that any secure numbers do as well."""
+
+
 def secure_generator() -> Generator:
     """A numpy generator on AES-128 in counter mode, keyed by the operating system."""
-    return keyed_generator(secrets.token_bytes(16))
+    return SecureGenerator(_aes_counter(secrets.token_bytes(16)))
 
 
 def keyed_generator(digest: bytes) -> Generator:
     """The same kind of generator, decided by a keyed hash: whoever has the key has its numbers."""
+    return Generator(_aes_counter(digest))
+
+
+def _aes_counter(key: bytes) -> Any:
     from randomgen import AESCounter
 
-    return Generator(AESCounter(key=int.from_bytes(digest[:16], "little")))
+    return AESCounter(key=int.from_bytes(key[:16], "little"))
 
 
 def is_seeded(rng: Randomness) -> bool:
@@ -67,6 +75,11 @@ class Draws:
     def __init__(self, units: Sequence[tuple[Generator, int]]) -> None:
         self.units = units
         self.size = sum(count for _, count in units)
+
+    @property
+    def secure(self) -> bool:
+        """Whether the numbers may come from elsewhere, if they are as secure: none is repeated."""
+        return all(isinstance(generator, SecureGenerator) for generator, _ in self.units)
 
     def normal(self, dimension: int) -> Float64Array:
         """Standard normal vectors, (size, dimension)."""

@@ -12,6 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
+from sottovoce.devices import Choice, device_choice, set_device
 from sottovoce.errors import SottovoceError
 from sottovoce.threads import available_cores, set_threads
 
@@ -32,7 +33,7 @@ def ordered_map(
     shared out evenly. At most two tasks for each worker are waiting, so ``tasks`` may be endless.
     """
     context = multiprocessing.get_context("spawn")
-    start = (state, max(1, available_cores() // workers))
+    start = (state, max(1, available_cores() // workers), device_choice())
     waiting: deque[tuple[Task, Future[Result]]] = deque()
     with ProcessPoolExecutor(workers, context, initializer=_start, initargs=start) as pool:
         try:
@@ -57,9 +58,10 @@ def _finished(waiting: deque[tuple[Task, Future[Result]]]) -> tuple[Task, Result
     return task, future.result()
 
 
-def _start(state: Any, threads: int) -> None:
+def _start(state: Any, threads: int, device: Choice) -> None:
     global _state
     set_threads(threads)
+    set_device(device)
     end_with_parent()
     _state = state
 

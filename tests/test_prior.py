@@ -7,11 +7,11 @@ import pytest
 from numpy.random import PCG64, Generator
 
 from sottovoce import WordSpace, mechanism
+from sottovoce.devices import gpu_present
 from sottovoce.errors import UsageError
 from sottovoce.privacy.attacks.one_point import OnePoint
 from sottovoce.randomness import Draws
 from sottovoce.spaces.nearest import WORTH_CODING
-from sottovoce.spaces.scan import gpu_present
 from sottovoce.spaces.space import OutputVocabulary
 
 SIZE, DIMENSION = 400, 12

@@ -10,8 +10,15 @@ import typer
 
 from sottovoce.choices import RELEASES, Release
 from sottovoce.cli.option_groups import grouped
-from sottovoce.cli.options import AsJson, Seed, SpaceOptions, build_mechanism, figure_option
-from sottovoce.cli.output import new_console, new_table, print_json, progress_bar
+from sottovoce.cli.options import (
+    AsJson,
+    DeviceOptions,
+    Seed,
+    SpaceOptions,
+    build_mechanism,
+    figure_option,
+)
+from sottovoce.cli.output import new_console, new_table, print_json, progress_bar, say_device
 from sottovoce.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,6 +49,7 @@ def attack(
         ),
     ],
     resources: SpaceOptions,
+    machine: DeviceOptions,
     log: Annotated[
         str | None,
         typer.Option(
@@ -139,6 +147,7 @@ def attack(
         raise UsageError("-n: an attacker sees at least one variant")
     if log is None and (encoder or engine_encoder or add_originals):
         raise UsageError("--encoder and --add-originals are about query inference: give a --log")
+    machine.use()
     releases = read_releases(file)
     built = _mechanism(
         mechanism, releases, {**resources.settings, "pool": pool, "encoder": pool_encoder}
@@ -169,12 +178,14 @@ def attack(
             rng=seed,
             progress=progress,
         )
+    device = "cpu" if built is None else built.device
     if figure is not None:
         _draw(report, figure)
     if as_json:
-        print_json(report.to_dict())
+        print_json({**report.to_dict(), "device": device})
     else:
         _print(report)
+        say_device(device)
 
 
 def _mechanism(

@@ -11,6 +11,7 @@ from sottovoce.cli.option_groups import grouped
 from sottovoce.cli.option_values import given_parameters
 from sottovoce.cli.options import (
     AsJson,
+    DeviceOptions,
     Parameters,
     SampleOptions,
     Seed,
@@ -19,7 +20,7 @@ from sottovoce.cli.options import (
     build_word_mechanism,
     figure_option,
 )
-from sottovoce.cli.output import escape, new_console, print_json, progress_bar
+from sottovoce.cli.output import escape, new_console, print_json, progress_bar, say_device
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,6 +40,7 @@ def deniability(
     spec: Spec,
     resources: SpaceOptions,
     sample: SampleOptions,
+    machine: DeviceOptions,
     epsilons: Annotated[
         list[float] | None,
         typer.Option("-e", "--epsilon", help="Budget for each word; several are compared."),
@@ -65,6 +67,7 @@ def deniability(
     from sottovoce.privacy import deniability as measure
     from sottovoce.privacy.plausible_deniability import check_eta, neighbour_distances
 
+    machine.use()
     check_eta(sample.eta)
     compared: list[float | None] = [*epsilons] if epsilons else [None]
     mechanisms = [
@@ -103,6 +106,7 @@ def _described(
 
     return {
         "space": results[0].mechanism.space.name,
+        "device": results[0].mechanism.device,
         "words": len(results[0].words),
         "unknown_words": unknown,
         "neighbour_distances": {str(rank): summary(far) for rank, far in distances.items()},
@@ -131,6 +135,7 @@ def _print(results: list[Deniability], distances: dict[int, Float64Array], unkno
         style="dim",
     )
     say_unknown(unknown)
+    say_device(results[0].mechanism.device)
 
 
 def _words_table(result: Deniability, facts: dict[str, Any]) -> Table:

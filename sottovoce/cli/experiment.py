@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
+from sottovoce.cli.option_groups import grouped
+from sottovoce.cli.options import DeviceOptions
 from sottovoce.cli.output import (
     DiscreetCommand,
     command_group,
@@ -17,7 +19,9 @@ from sottovoce.cli.output import (
     new_console,
     new_table,
     progress_bar,
+    say_device,
 )
+from sottovoce.devices import device
 from sottovoce.errors import SottovoceError, UsageError
 
 if TYPE_CHECKING:
@@ -40,7 +44,9 @@ app = command_group("Experiments: one file in, tables, figures and one report ou
 
 
 @app.command(cls=DiscreetCommand)
+@grouped
 def run(
+    machine: DeviceOptions,
     file: Annotated[
         Path, typer.Argument(metavar="FILE.toml", help="What to do, on what, how often.")
     ],
@@ -83,6 +89,7 @@ def run(
     from sottovoce.experiments.store import check_folder
     from sottovoce.experiments.tables import FILES
 
+    machine.use()
     experiment = read_experiment(file, data)
     if out is not None:
         check_folder(out, experiment.name)
@@ -116,6 +123,7 @@ def run(
             "done_before": outcome.done_before,
             "seconds": round(outcome.seconds, 3),
             "seeded": True,
+            "device": device(),
             "tables": {kind: f"{name}.parquet" for kind, name in FILES.items()},
         }
         _print_json(described)
@@ -123,6 +131,7 @@ def run(
     before = f", {outcome.done_before:,} of them done before" if outcome.done_before else ""
     typer.echo(f"Done    {outcome.cells:,} cells{before}; {outcome.seconds:,.0f} s")
     typer.echo(f"Table   {out / 'results.parquet'}, and results.csv: a value a row")
+    say_device(device())
     typer.echo("Seeded  reproducible, for experiments only: it protects nobody")
     typer.echo(f"Next    sottovoce experiment report {shlex.quote(str(out))}")
 

@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,6 +15,7 @@ import typer
 
 from sottovoce.cli.option_groups import grouped
 from sottovoce.cli.options import (
+    DeviceOptions,
     HowReleased,
     LayoutOptions,
     MechanismOptions,
@@ -23,7 +25,7 @@ from sottovoce.cli.options import (
     Workers,
     refuse_for_whole_texts,
 )
-from sottovoce.cli.output import say_seeded
+from sottovoce.cli.output import say_device, say_seeded
 from sottovoce.errors import PrivacyWarning, UsageError
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ def obfuscate(
     resources: ResourceOptions,
     words: TextOptions,
     layout: LayoutOptions,
+    machine: DeviceOptions,
     texts: Annotated[
         list[str] | None, typer.Argument(metavar="TEXT…|-", help="Texts; - reads lines from stdin.")
     ] = None,
@@ -81,6 +84,7 @@ def obfuscate(
         raise UsageError("- stands for standard input and cannot be mixed with texts")
     from sottovoce.obfuscation import Obfuscator
 
+    machine.use()
     built = mechanism.build(resources)
     if restore_case:
         refuse_for_whole_texts(built, "--restore-case")
@@ -98,7 +102,7 @@ def obfuscate(
     results = _stream(obfuscator) if streamed else obfuscator.obfuscate(texts)
     if ledger:
         results = _counted(results, obfuscator)
-    show = _print_text if output == "text" else _print_json
+    show = _print_text if output == "text" else partial(_print_json, device=built.device)
     last: Obfuscation | None = None
     too_loud = too_few = 0
     for last in _with_progress(results, streamed):
@@ -121,6 +125,8 @@ def obfuscate(
         )
     if last is not None:
         _say_what_it_means(last)
+        if sys.stderr.isatty():
+            say_device(built.device)
 
 
 def _counted(results: Iterator[Obfuscation], obfuscator: Obfuscator) -> Iterator[Obfuscation]:
@@ -181,8 +187,8 @@ def _print_text(result: Obfuscation) -> None:
         _write(variant)
 
 
-def _print_json(result: Obfuscation) -> None:
-    _write(json.dumps(result.to_dict(), ensure_ascii=False))
+def _print_json(result: Obfuscation, device: str) -> None:
+    _write(json.dumps({**result.to_dict(), "device": device}, ensure_ascii=False))
 
 
 def _write(line: str) -> None:

@@ -17,6 +17,7 @@ import typer
 from sottovoce import defaults
 from sottovoce.choices import Release, UnknownPolicy, Unprotected
 from sottovoce.cli.option_values import given_parameters, key_values, listed_words
+from sottovoce.devices import Device, set_device
 from sottovoce.errors import UsageError
 
 if TYPE_CHECKING:
@@ -115,6 +116,25 @@ class ResourceOptions(SpaceOptions):
     def settings(self) -> dict[str, Any]:
         named = {"corpus": self.corpus, "pool": self.pool, "encoder": self.encoder}
         return {**super().settings, **named, **key_values(self.more, "--with")}
+
+
+@dataclass(frozen=True)
+class DeviceOptions:
+    """Which device searches for nearest words."""
+
+    panel: ClassVar[str] = "Machines"
+
+    device: Annotated[
+        Device | None,
+        typer.Option(
+            help="Search for nearest words on the processor or on a GPU; on a GPU if there is one.",
+            show_default=False,
+        ),
+    ] = None
+
+    def use(self) -> None:
+        """Search there from now on; refuses a GPU that is not there."""
+        set_device(self.device or "auto")
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,12 @@ def say_seeded() -> None:
     typer.secho("seeded: reproducible, for experiments only", fg="yellow", err=True)
 
 
+def say_device(device: str) -> None:
+    """Tell people that a GPU searched; the processor goes without saying."""
+    if device != "cpu":
+        say("nearest words were searched on a GPU (cuda)")
+
+
 @contextmanager
 def progress_bar(doing: str, slow: bool = False) -> Iterator[Progress | None]:
     """Give a callback (done, of all) that draws on stderr; none where that is no terminal.

@@ -15,13 +15,14 @@ from sottovoce.cli.option_groups import grouped
 from sottovoce.cli.option_values import listed_words
 from sottovoce.cli.options import (
     AsJson,
+    DeviceOptions,
     MechanismOptions,
     ResourceOptions,
     Seed,
     TextOptions,
     Workers,
 )
-from sottovoce.cli.output import new_console, print_json, progress_bar
+from sottovoce.cli.output import new_console, print_json, progress_bar, say_device
 from sottovoce.errors import PrivacyWarning, UsageError
 
 if TYPE_CHECKING:
@@ -67,10 +68,8 @@ class LinkingOptions:
 
 
 @dataclass(frozen=True)
-class MachineOptions:
+class MachineOptions(DeviceOptions):
     """Where the work is done."""
-
-    panel: ClassVar[str] = "Machines"
 
     workers: Workers = 1
     on: Annotated[
@@ -152,6 +151,7 @@ def sanitize(
     from sottovoce.obfuscation import Obfuscator
     from sottovoce.sanitizing import Sanitizer, open_source, sanitize_file
 
+    machines.use()
     executor = machines.executor()
     data = open_source(source, tuple(columns), format, delimiter)
     secret, own_secret = linking.secret(seed)
@@ -179,9 +179,10 @@ def sanitize(
         raise
     _warn(result)
     if as_json:
-        print_json(result.to_dict())
+        print_json({**result.to_dict(), "device": built.device})
     else:
         _print(result)
+        say_device(built.device)
 
 
 def _warn(report: Report) -> None:

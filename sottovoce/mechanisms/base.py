@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.random import Generator
 
+from sottovoce.devices import Device
 from sottovoce.errors import UsageError
 from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms.subsets import SubsetLaw
 from sottovoce.pools import Pool
-from sottovoce.randomness import Draws, Streams
+from sottovoce.randomness import Draws, SecureGenerator, Streams
 from sottovoce.spaces.distances import Distances
 from sottovoce.spaces.extended_space import with_words
 from sottovoce.spaces.space import WordSpace
@@ -68,6 +69,11 @@ class Mechanism(ABC):
     @abstractmethod
     def guarantee(self) -> Guarantee:
         """What this mechanism promises for one release of one token (or text)."""
+
+    @property
+    def device(self) -> Device:
+        """Which device does the work."""
+        return "cpu"
 
     @property
     def published(self) -> Guarantee | None:
@@ -254,11 +260,16 @@ class WordMechanism(Mechanism):
         words = self.checked(ids)
         require(n >= 0, f"the number of variants cannot be negative, got {n}")
         flat = np.empty(n * len(words), dtype=np.int64)
-        for start in range(0, len(flat), ROWS_AT_A_TIME):
-            end = min(start + ROWS_AT_A_TIME, len(flat))
-            inputs = words[np.arange(start, end) % len(words)]
-            flat[start:end] = self.draw(inputs, Draws([(rng, end - start)]))
+        step = self.rows_at_a_time(isinstance(rng, SecureGenerator))
+        for start in range(0, len(flat), step):
+            end = min(start + step, len(flat))
+            places = slice(start, end) if n == 1 else np.arange(start, end) % len(words)
+            flat[start:end] = self.draw(words[places], Draws([(rng, end - start)]))
         return flat.reshape(n, len(words))
+
+    def rows_at_a_time(self, secure: bool) -> int:
+        """Tokens drawn and decided at once; ``secure``: without a seed, which fixes the number."""
+        return ROWS_AT_A_TIME
 
     def log_probabilities(self, ids: IntArray) -> Float64Array | None:
         """Exact log-probabilities (len(ids), space.size) of each output, where there is a law."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms.build import register
+from sottovoce.mechanisms.gpu_release import GpuNoise
 from sottovoce.mechanisms.noise import NOISE_CAVEATS, NoiseMechanism, SphericalNoise
 from sottovoce.randomness import Draws
 from sottovoce.types import Float64Array
@@ -29,6 +30,10 @@ class CMP(NoiseMechanism):
     @property
     def noise_law(self) -> SphericalNoise:
         return SphericalNoise(self.space.dimension, self.epsilon)
+
+    @property
+    def gpu_noise(self) -> GpuNoise:
+        return GpuNoise(self.space.dimension, self.epsilon)
 
     def noise(self, draws: Draws) -> Float64Array:
         return self.noise_law.noise(draws)

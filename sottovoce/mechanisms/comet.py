@@ -13,6 +13,8 @@ import numpy as np
 from numpy.random import Generator
 
 from sottovoce.arrays import row_norms
+from sottovoce.devices import Device
+from sottovoce.devices import device as device_in_use
 from sottovoce.errors import SottovoceError
 from sottovoce.guarantees import MANY_RELEASES, Guarantee
 from sottovoce.mechanisms.base import ROWS_AT_A_TIME, PoolMechanism, parameter, require
@@ -78,6 +80,11 @@ class Comet(PoolMechanism):
     compat: Literal["none", "authors"] = parameter(
         "none", "'authors' shares noise between texts as the published code does (no guarantee)"
     )
+
+    @property
+    def device(self) -> Device:
+        """Where strings are searched."""
+        return device_in_use()
 
     @property
     def budget(self) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms.base import parameter, require
 from sottovoce.mechanisms.build import register
+from sottovoce.mechanisms.gpu_release import GpuNoise
 from sottovoce.mechanisms.noise import (
     NOISE_CAVEATS,
     NoiseMechanism,
@@ -131,6 +132,11 @@ class Mahalanobis(NoiseMechanism):
     def noise_law(self) -> MahalanobisNoise:
         renormalized = self.compat == "pypantera"
         return MahalanobisNoise(self.space.covariance, self.epsilon, self.lambda_, renormalized)
+
+    @property
+    def gpu_noise(self) -> GpuNoise:
+        law = self.noise_law
+        return GpuNoise(self.space.dimension, self.epsilon, law.root, law.renormalized)
 
     def noise(self, draws: Draws) -> Float64Array:
         return self.noise_law.noise(draws)

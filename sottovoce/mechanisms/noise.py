@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
 from sottovoce.arrays import row_norms
+from sottovoce.devices import Device
+from sottovoce.devices import device as device_in_use
 from sottovoce.guarantees import FIXED_LENGTH, MANY_RELEASES, WORD_BY_WORD, Guarantee
-from sottovoce.mechanisms.base import WordMechanism, parameter, require, require_enough
+from sottovoce.mechanisms.base import (
+    ROWS_AT_A_TIME,
+    WordMechanism,
+    parameter,
+    require,
+    require_enough,
+)
+from sottovoce.mechanisms.gpu_release import ROWS_AT_A_TIME as ROWS_ON_A_GPU
+from sottovoce.mechanisms.gpu_release import GpuNoise, GpuRelease
 from sottovoce.randomness import Draws
+from sottovoce.spaces.gpu.fused_scan import MOST_NEIGHBOURS
 from sottovoce.types import Float32Array, Float64Array, IntArray
+
+if TYPE_CHECKING:
+    import torch
 
 NOISE_CAVEATS = (WORD_BY_WORD, FIXED_LENGTH, MANY_RELEASES)
 
@@ -115,6 +130,34 @@ class NoiseMechanism(WordMechanism):
         return None
 
     @property
+    def gpu_noise(self) -> GpuNoise | None:
+        """The same law for a GPU; None where only the CPU can draw from it."""
+        return None
+
+    @property
+    def device(self) -> Device:
+        """Where words are searched."""
+        return device_in_use()
+
+    @cached_property
+    def _on_gpu(self) -> GpuRelease | None:
+        """What releases words on a GPU, where that can be done."""
+        if self.prior != 0 or self.gpu_noise is None or self.candidates > MOST_NEIGHBOURS:
+            return None
+        scan = self.space.nearest_output.fused
+        return None if scan is None else GpuRelease(self, self.gpu_noise, scan)
+
+    def rows_at_a_time(self, secure: bool) -> int:
+        """More where a GPU does all of it."""
+        return ROWS_ON_A_GPU if secure and self._on_gpu is not None else ROWS_AT_A_TIME
+
+    def arranged(
+        self, ids: torch.Tensor, distances: torch.Tensor, uniforms: torch.Tensor
+    ) -> torch.Tensor:
+        """The nearest words in the order of their release, on a GPU: ``settle_many`` there."""
+        return ids
+
+    @property
     def candidates(self) -> int:
         """Among how many of the nearest words the released one is chosen."""
         return 1
@@ -141,10 +184,14 @@ class NoiseMechanism(WordMechanism):
 
     def draw(self, ids: IntArray, draws: Draws) -> IntArray:
         """One substitute for each id."""
+        if draws.secure and self._on_gpu is not None:
+            return self._on_gpu.words(ids, 1)[:, 0]
         return self.settle(self.perturb(ids, draws), draws)
 
     def draw_at(self, vectors: Float32Array, draws: Draws) -> IntArray:
         """One substitute for each vector."""
+        if draws.secure and self._on_gpu is not None:
+            return self._on_gpu.vectors(vectors, 1)[:, 0]
         return self.settle(self.move(vectors, draws), draws)
 
     def settle(self, points: Float32Array, draws: Draws) -> IntArray:
@@ -156,12 +203,17 @@ class NoiseMechanism(WordMechanism):
 
         However large ``k``, this costs one release.
         """
+        if draws.secure and self._on_gpu is not None and 1 <= k <= MOST_NEIGHBOURS:
+            self.check_once(k)
+            return self._on_gpu.words(ids, k)
         return self.draw_once_at(self.space.vectors[ids], k, draws)
 
     def draw_once_at(self, vectors: Float32Array, k: int, draws: Draws) -> IntArray:
         """The same for vectors, of listed words or of any others."""
         require(k >= 1, f"ask for at least one variant, not {k}")
         self.check_once(k)
+        if draws.secure and self._on_gpu is not None and k <= MOST_NEIGHBOURS:
+            return self._on_gpu.vectors(vectors, k)
         return self.settle_many(self.move(vectors, draws), k, draws)
 
     def settle_many(self, points: Float32Array, k: int, draws: Draws) -> IntArray:

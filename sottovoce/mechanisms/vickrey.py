@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from sottovoce.mechanisms.mahalanobis import Mahalanobis
 from sottovoce.mechanisms.noise import NoiseMechanism
 from sottovoce.randomness import Draws
 from sottovoce.types import Float32Array, Float64Array, IntArray
+
+if TYPE_CHECKING:
+    import torch
 
 PAPER = (
     "Xu, Aggarwal, Feyisetan, Teissier: On a Utilitarian Approach to Privacy Preserving Text "
@@ -44,6 +47,20 @@ def exponential_law(distances: Float64Array, rates: Float64Array) -> Float64Arra
     exponents = -rates * distances
     odds = np.exp(exponents - exponents.max(axis=1, keepdims=True))
     return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+
+def rational_law_on_gpu(distances: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """``rational_law`` of tensors."""
+    odds = (weights / distances).where(weights > 0, 0.0)
+    certain = odds.isinf()
+    limit = weights.expand_as(odds).where(certain, 0.0)
+    odds = limit.where(certain.any(dim=1, keepdim=True), odds)
+    return odds / odds.sum(dim=1, keepdim=True)
+
+
+def exponential_law_on_gpu(distances: torch.Tensor, rates: torch.Tensor) -> torch.Tensor:
+    """``exponential_law`` of tensors."""
+    return (-rates * distances).softmax(dim=1)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -133,6 +150,21 @@ class Vickrey(NoiseMechanism):
         place = np.arange(ids.shape[1])[None, :]
         order = np.argsort(np.where(place == winner[:, None], -1, place), axis=1, kind="stable")
         return np.take_along_axis(ids, order, axis=1)[:, :k]
+
+    def arranged(
+        self, ids: torch.Tensor, distances: torch.Tensor, uniforms: torch.Tensor
+    ) -> torch.Tensor:
+        """The winner first, then the nearest others: ``settle_many`` on a GPU."""
+        candidates = distances[:, : self.candidates]
+        law = rational_law_on_gpu if self.law == "rational" else exponential_law_on_gpu
+        weights = candidates.new_tensor(self._weights)
+        cumulated = law(candidates, weights).cumsum(dim=1)
+        beaten = (uniforms[:, None] * cumulated[:, -1:] >= cumulated).sum(dim=1)
+        winner = beaten.clamp(max=self.candidates - 1)[:, None]
+        place = beaten.new_tensor(range(ids.shape[1]))[None, :]
+        # What stood before the winner moves one place back.
+        source = place - (place <= winner).long()
+        return ids.gather(1, source.where(place > 0, winner))
 
     def _winner(self, distances: Float64Array, draws: Draws) -> IntArray:
         cumulated = np.cumsum(self.probabilities(distances), axis=1)

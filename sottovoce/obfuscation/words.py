@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sottovoce.mechanisms.base import ROWS_AT_A_TIME, WordMechanism
+from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.mechanisms.noise import NoiseMechanism
 from sottovoce.obfuscation.open_words import OpenWords
 from sottovoce.randomness import UNIT, Draws, Streams
@@ -84,7 +84,8 @@ class WordRelease:
 
     def _calls(self) -> Iterator[list[Unit]]:
         """Units grouped so that a call has a bounded size."""
-        limit = max(UNIT, ROWS_AT_A_TIME // (self.n if self.once else 1))
+        most = self.mechanism.rows_at_a_time(self.streams.shared)
+        limit = max(UNIT, most // (self.n if self.once else 1))
         units: list[Unit] = []
         rows = 0
         for number, text in enumerate(self.texts):

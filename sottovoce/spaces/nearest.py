@@ -9,11 +9,12 @@ batch size and number of threads, and ties go to the lowest id.
 from __future__ import annotations
 
 from threading import Lock
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 
 from sottovoce.arrays import row_norms
+from sottovoce.devices import device as device_in_use
 from sottovoce.errors import UsageError
 from sottovoce.spaces.scan import (
     QUERIES,
@@ -22,10 +23,12 @@ from sottovoce.spaces.scan import (
     Scan,
     TooManyCandidatesError,
     TorchScan,
-    gpu_present,
 )
 from sottovoce.threads import parallel_map, threads
 from sottovoce.types import Float32Array, Float64Array, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from sottovoce.spaces.gpu.fused_scan import FusedScan
 
 Metric = Literal["euclidean", "cosine", "inner"]
 METRICS: tuple[Metric, ...] = ("euclidean", "cosine", "inner")
@@ -110,10 +113,20 @@ class Nearest:
             block = slice(start, start + step)
             ids[block], values[block] = self._block(points[block], k)
 
-        if len(points):
+        fused = self.fused
+        if fused is not None:
+            step = fused.queries_at_once
+            for start in range(0, len(points), step):
+                answer(start)
+        elif len(points):
             step = min(QUERIES, max(FEW_QUERIES, -(-len(points) // threads())))
             parallel_map(answer, range(0, len(points), step))
         return ids, values
+
+    @property
+    def fused(self) -> FusedScan | None:
+        """The scan that can also decide on the device, where that is what searches."""
+        return cast("FusedScan", self.scan) if hasattr(self.scan, "queries_at_once") else None
 
     def _block(self, points: Float32Array, k: int) -> tuple[IntArray, Float64Array]:
         """The answer for one block of queries; in two halves if too many words come near."""
@@ -187,20 +200,25 @@ class _WarmingScan:
 
 
 def choose_scan(operand: Float32Array, folded: bool, device: str, coded: bool = True) -> Scan:
-    """The scan by its name: ``blas``, ``int8``, ``cuda``, ``torch:NAME``; or the best there is.
+    """The scan by its name: ``blas``, ``int8``, ``torch:NAME``; or the best there is.
 
-    ``cpu`` is the best without a GPU, ``auto`` takes a GPU where there is one; of their own accord
-    they take 8-bit codes only where ``coded``.
+    ``cpu`` is the best without a GPU, ``cuda`` the best with one, ``auto`` that of the device in
+    use (``devices.py``). 8-bit codes are taken without being named only where ``coded``.
     """
+    if device == "auto":
+        device = device_in_use()
     if device == "blas":
         return BlasScan(operand, folded)
     if device == "int8":
         from sottovoce.spaces.int8_scan import Int8Scan
 
         return Int8Scan(operand, folded)
-    if device not in ("auto", "cpu"):
+    if device == "cuda":
+        from sottovoce.spaces.gpu import fused_scan
+
+        if fused_scan.usable(len(operand)):
+            return fused_scan.FusedScan(operand, folded)
+    if device != "cpu":
         return TorchScan(operand, folded, device.removeprefix("torch:"))
-    if device == "auto" and gpu_present():
-        return TorchScan(operand, folded)
     in_floats = operand.size < WORTH_CODING or not coded
     return BlasScan(operand, folded) if in_floats else _WarmingScan(operand, folded)

@@ -7,9 +7,7 @@ by the caller.
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -33,6 +31,8 @@ MANY_CANDIDATES = 1 << 22
 """More than this (masses of ties) and a block of queries is split in two."""
 SCORES_ON_DEVICE = 1 << 26
 """Scores held at a time on a GPU (256 MiB)."""
+ROWS_SENT = 1 << 15
+"""Rows that travel to a GPU at a time."""
 
 SMALLEST_NORMAL = 2.0**-126
 
@@ -182,27 +182,31 @@ class Tracker:
 # The scan on a GPU, through torch: same candidates, so the same answers as on the CPU.
 
 
-def gpu_present() -> bool:
-    """Whether a CUDA device can be used; torch is imported only where a driver shows one."""
-    if not Path("/dev/nvidiactl").exists() or importlib.util.find_spec("torch") is None:
-        return False
+def table_on(device: torch.device, operand: Float32Array) -> torch.Tensor:
+    """The rows on a device, sent a block at a time: they may be mapped, and larger than memory."""
     import torch
 
-    return bool(torch.cuda.is_available())
+    table = torch.empty(operand.shape, dtype=torch.float32, device=device)
+    for start in range(0, len(operand), ROWS_SENT):
+        block = np.array(operand[start : start + ROWS_SENT])
+        table[start : start + ROWS_SENT] = torch.from_numpy(block).to(device)
+    return table
 
 
 class TorchScan:
     """Blocks of float32 products on ``device``; only candidates travel back."""
 
-    def __init__(self, operand: Float32Array, folded: bool, device: str = "cuda") -> None:
+    def __init__(
+        self,
+        operand: Float32Array,
+        folded: bool,
+        device: str = "cuda",
+        table: torch.Tensor | None = None,
+    ) -> None:
         torch = need("torch", "gpu", f"device '{device}' needs torch", ", or use device 'cpu'")
         self.torch = torch
         self.device = torch.device(device)
-        self.operand = torch.empty(operand.shape, dtype=torch.float32, device=self.device)
-        # A block at a time: the rows may be mapped, and more than this machine's memory holds.
-        for start in range(0, len(operand), WORDS):
-            block = np.array(operand[start : start + WORDS])
-            self.operand[start : start + WORDS] = torch.from_numpy(block).to(self.device)
+        self.operand = table_on(self.device, operand) if table is None else table
         self.bound = FloatBound(operand, folded)
 
     def candidates(self, points: Float32Array, k: int) -> Candidates:

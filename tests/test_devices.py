@@ -1,0 +1,131 @@
+"""Which device searches: chosen once, told to worker processes, and said in what is printed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from sottovoce import devices
+from sottovoce.cli import app
+from sottovoce.devices import device, device_choice, gpu_present, set_device
+from sottovoce.errors import UsageError
+from sottovoce.mechanisms.cmp import CMP
+from sottovoce.mechanisms.vickrey import VickreyCMP
+from sottovoce.randomness import Draws, as_generator, keyed_generator, secure_generator
+from sottovoce.workers import ordered_map
+
+no_gpu = pytest.mark.skipif(gpu_present(), reason="there is a CUDA device")
+
+
+@pytest.fixture(autouse=True)
+def _as_before(monkeypatch):
+    monkeypatch.setattr(devices, "_choice", "auto")
+
+
+@no_gpu
+def test_without_a_gpu_the_processor_searches(toy):
+    assert device() == "cpu"
+    assert CMP(toy).device == "cpu"
+    assert toy.nearest_output.fused is None
+
+
+@no_gpu
+def test_a_gpu_that_is_not_there_is_refused():
+    with pytest.raises(UsageError, match=r"'cuda'.*use device 'cpu'"):
+        set_device("cuda")
+    assert device_choice() == "auto"
+
+
+def test_without_torch_it_is_said_how_to_get_it(monkeypatch):
+    monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: None)
+    assert not gpu_present()
+    with pytest.raises(UsageError, match="pip install 'sottovoce\\[gpu\\]'"):
+        set_device("cuda")
+
+
+def test_an_unknown_device_is_refused():
+    with pytest.raises(UsageError, match="auto, cpu, cuda"):
+        set_device("tpu")
+
+
+def test_the_choice_holds_in_this_process():
+    set_device("cpu")
+    assert device_choice() == device() == "cpu"
+
+
+def _device_there(state, task):
+    return device_choice()
+
+
+def test_worker_processes_use_the_same_device():
+    set_device("cpu")
+    assert [result for _, result in ordered_map(_device_there, None, [1], 1)] == ["cpu"]
+
+
+@no_gpu
+def test_torch_is_not_imported_to_find_that_there_is_no_gpu():
+    code = (
+        "import sys; from sottovoce.devices import device; import sottovoce.mechanisms; "
+        "print(device(), [name for name in ('torch', 'triton') if name in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.split(maxsplit=1) == ["cpu", "[]\n"]
+
+
+def test_only_draws_that_nobody_can_repeat_may_come_from_elsewhere():
+    assert Draws([(secure_generator(), 2), (as_generator(None), 1)]).secure
+    assert not Draws([(secure_generator(), 2), (as_generator(3), 1)]).secure
+    assert not Draws([(keyed_generator(bytes(16)), 1)]).secure
+
+
+@no_gpu
+@pytest.mark.parametrize("command", ["deniability", "obfuscate", "sanitize", "attack"])
+def test_commands_refuse_a_gpu_that_is_not_there(command, tmp_path):
+    (tmp_path / "in.csv").write_text("text\na\n")
+    arguments = {
+        "deniability": ["cmp"],
+        "obfuscate": ["a"],
+        "sanitize": [str(tmp_path / "in.csv"), str(tmp_path / "out.csv"), "--column", "text"],
+        "attack": [str(tmp_path / "in.csv")],
+    }
+    result = CliRunner().invoke(app, [command, *arguments[command], "--device", "cuda"])
+    assert isinstance(result.exception, UsageError)
+    assert "use device 'cpu'" in str(result.exception)
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_what_is_printed_says_which_device(default_space, tmp_path):
+    del default_space  # Skips where there is none.
+    common = ["--space", "glove-840b-34k", "--device", "cpu"]
+    line = CliRunner().invoke(app, ["obfuscate", "skin cancer", "-o", "jsonl", *common])
+    assert json.loads(line.stdout)["device"] == "cpu"
+    (tmp_path / "in.csv").write_text("text\nskin cancer\n")
+    files = [str(tmp_path / "in.csv"), str(tmp_path / "out.csv"), "--column", "text"]
+    report = CliRunner().invoke(app, ["sanitize", *files, "--json", *common])
+    assert json.loads(report.stdout)["device"] == "cpu"
+
+
+def test_on_a_device_the_winner_is_chosen_by_the_same_law(toy):
+    torch = pytest.importorskip("torch", reason="torch is not installed (extra gpu)")
+    rng = np.random.default_rng(6)
+    distances = np.sort(rng.uniform(0, 2, (500, 3)), axis=1)
+    distances[0] = 0
+    distances[1, 0] = 0
+    uniforms = rng.uniform(size=500)
+    ids = torch.arange(500 * 3).reshape(500, 3)
+
+    class Fixed:
+        def uniform(self):
+            return uniforms
+
+    for law in ("rational", "exponential"):
+        mechanism = VickreyCMP(toy, law=law, weights=(0.2, 0.5, 0.3))
+        winner = mechanism._winner(distances, Fixed())
+        arranged = mechanism.arranged(ids, torch.from_numpy(distances), torch.from_numpy(uniforms))
+        assert np.array_equal(arranged[:, 0].numpy(), ids.numpy()[np.arange(500), winner])
+        assert np.array_equal(np.sort(arranged.numpy(), axis=1), ids.numpy())
