@@ -15,6 +15,7 @@ from sottovoce.cli import (
     audit,
     calibrate,
     deniability,
+    doctor,
     downstream,
     experiment,
     index,
@@ -79,7 +80,7 @@ COMMANDS = {
         membership.membership,
         downstream.downstream,
     ),
-    SETUP: (mechanisms.mechanisms, index.index),
+    SETUP: (doctor.doctor, mechanisms.mechanisms, index.index),
 }
 for panel, commands in COMMANDS.items():
     for command in commands:
