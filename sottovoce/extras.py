@@ -18,7 +18,7 @@ EXTRAS = {
     "fast": "exact nearest words by 8-bit integers, faster than by float32",
     "experiments": "`experiment`: grids, tables, figures and one report",
     "evaluation": "measures of search quality (nDCG, P, recall) from Python",
-    "lab": "`membership`, `downstream`, BLEU and METEOR, figures of `attack`, `audit`, `deniability`",
+    "lab": "`membership`, `downstream`, BLEU and METEOR, figures of `attack` and others",
     "language": "parts of speech: `wbb`, `aea`, `--protect noun,adjective`",
     "languages": "dictionaries of other languages as output vocabularies",
     "words": "frequent words of many languages, for `spaces make` and attacks",

@@ -1,0 +1,175 @@
+"""What the README and the documentation show is run, and where their links lead, is something."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import warnings
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from urllib.parse import unquote
+
+import pytest
+import typer.main
+from browser import home as user_home
+from command_line import run_command
+from doc_pages import ROOT, Block, Command, Page, anchors, read_pages
+from doc_samples import write_samples
+
+from sottovoce.cli import app
+from sottovoce.errors import PrivacyWarning
+
+PAGES = {page.name: page for page in read_pages()}
+PRINTS_AS_THE_COMMAND_DOES = ("examples/demo.py", "sottovoce.cli.search")
+FRONTS = ("sottovoce", "privacy", "evaluation", "engines", "experiments", "language", "search")
+FRONTS += ("integrations", "ledger", "testing")
+PLAIN_PROGRAMS = ("cat", "cut", "echo", "head", "ls", "printf", "sort", "wc")
+"""Commands of others that examples may use, and tests run."""
+
+
+def runs(page: Page, block: Block) -> bool:
+    """Whether a block is run here."""
+    if block.not_run is not None:
+        return False
+    return block.language == "python" or (block.language == "console" and page.leads_by_the_hand)
+
+
+RUNNING = sorted(
+    name for name, page in PAGES.items() if any(runs(page, block) for block in page.blocks)
+)
+
+
+def run_line(command: Command, folder: Path, home: Path, piped: bytes) -> bytes:
+    """What a command prints, in that folder."""
+    stdin = (folder / command.stdin).read_bytes() if command.stdin else piped
+    program, *arguments = command.arguments
+    if program == "sottovoce":
+        done = run_command(*arguments, home=home, stdin=stdin, folder=folder)
+    else:
+        assert program in PLAIN_PROGRAMS, f"{program}: say '<!-- not run: why -->' before the block"
+        done = subprocess.run(command.arguments, cwd=folder, input=stdin, capture_output=True)
+    assert done.returncode == 0, (command, done.stderr.decode())
+    if command.stdout:
+        (folder / command.stdout).write_bytes(done.stdout)
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", RUNNING)
+def test_the_code_of_a_page_runs(name, default_space, tmp_path, monkeypatch):
+    """In the order of the page, in one folder; Python in one namespace."""
+    home, folder = user_home(tmp_path / "home"), tmp_path / "here"
+    folder.mkdir()
+    write_samples(folder)
+    monkeypatch.setenv("SOTTOVOCE_HOME", str(home))
+    monkeypatch.chdir(folder)
+    names: dict[str, object] = {}
+    for block in PAGES[name].blocks:
+        if block.title is not None:
+            (folder / block.title).write_text(block.code, encoding="utf-8")
+        elif not runs(PAGES[name], block):
+            continue
+        elif block.language == "python":
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PrivacyWarning)
+                try:
+                    exec(compile(block.code, f"{name}, line {block.line}", "exec"), names)
+                except ModuleNotFoundError as error:
+                    pytest.skip(f"{name} needs {error.name}")
+        else:
+            printed = b""
+            for command in block.commands:
+                printed = run_line(command, folder, home, printed if command.piped else b"")
+
+
+COMMAND_LINE = typer.main.get_command(app)
+
+
+def parse(arguments: tuple[str, ...]) -> None:
+    """Let the command line read what was typed, and do nothing."""
+    command, name, context, rest = COMMAND_LINE, "sottovoce", None, list(arguments)
+    while hasattr(command, "resolve_command"):
+        context = command.make_context(name, rest, parent=context)
+        rest = [*context._protected_args, *context.args]
+        name, command, rest = command.resolve_command(context, rest)
+    command.make_context(name, rest, parent=context)
+
+
+def typed() -> list[tuple[str, int, tuple[str, ...]]]:
+    """Every command of ours that a reader sees: (page, line, arguments)."""
+    return [
+        (page.name, block.line, command.arguments[1:])
+        for page in PAGES.values()
+        for block in page.blocks
+        for command in block.commands
+        if command.arguments[0] == "sottovoce"
+    ]
+
+
+def test_every_command_of_the_documentation_is_one():
+    shown = [(page, line, arguments) for page, line, arguments in typed() if arguments]
+    assert len(shown) > 100
+    for page, line, arguments in shown:
+        if {"--help", "-h", "--version", "--show-completion"} & set(arguments):
+            continue
+        try:
+            parse(arguments)
+        except Exception as error:
+            pytest.fail(f"{page}, line {line}: {' '.join(arguments)}: {error}")
+
+
+def test_a_wrong_option_would_be_noticed():
+    for wrong in (("search", "x", "--epsilom", "3"), ("spaces", "ad", "x"), ("search",)):
+        with pytest.raises(Exception, match=r"(?i)no such|missing"):
+            parse(wrong)
+
+
+def shown_imports():
+    """Every import from sottovoce that a reader sees: (where, module, name)."""
+    sources = [
+        (page.name, block.code)
+        for page in PAGES.values()
+        for block in page.blocks
+        if block.language == "python" and not page.name.startswith("replication/")
+    ]
+    examples = (ROOT / "examples").glob("*.py")
+    sources += [(f"examples/{path.name}", path.read_text()) for path in examples]
+    for where, source in sources:
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "sottovoce":
+                yield from ((where, node.module, alias.name) for alias in node.names)
+            elif isinstance(node, ast.Import):
+                yield from ((where, a.name, None) for a in node.names if "sottovoce" in a.name)
+
+
+def test_documentation_imports_from_the_front_doors_and_only_what_is_there():
+    seen = list(shown_imports())
+    assert len(seen) > 30
+    for where, module, name in seen:
+        front = module.count(".") <= 1 or (where, module) == PRINTS_AS_THE_COMMAND_DOES
+        assert front, f"{where} shows {module}: offer {name} in a package of sottovoce"
+        package = import_module(module)
+        assert name is None or hasattr(package, name), f"{where}: {module} has no {name}"
+
+
+@pytest.mark.parametrize("front", FRONTS)
+def test_what_a_front_door_offers_is_there_and_hidden_by_no_module(front):
+    package = import_module(front if front == "sottovoce" else f"sottovoce.{front}")
+    modules = {path.stem for path in Path(package.__file__).parent.iterdir()}
+    for name in package.__all__:
+        assert not isinstance(getattr(package, name), ModuleType)
+        assert name not in modules, f"importing the module {name} would hide what is offered"
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        package.nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_links_of_a_page_lead_somewhere(name):
+    page = PAGES[name]
+    for link in page.links:
+        path, _, anchor = unquote(link).partition("#")
+        target = (page.path.parent / path).resolve() if path else page.path
+        assert target.is_file(), f"{name} links to {link}, which is no file"
+        if anchor and target.suffix == ".md":
+            known = anchors(PAGES[target.relative_to(ROOT).as_posix()])
+            assert anchor in known, f"{name} links to {link}: no such heading"
