@@ -124,7 +124,9 @@ def anchors(page: Page) -> set[str]:
 
 def _numbered(anchor: str, taken: list[str], sign: str) -> str:
     """The anchor, with a number where an earlier heading has it already."""
-    count = sum(re.fullmatch(rf"{re.escape(anchor)}({sign}\d+)?", other) is not None for other in taken)
+    count = sum(
+        re.fullmatch(rf"{re.escape(anchor)}({sign}\d+)?", other) is not None for other in taken
+    )
     return f"{anchor}{sign}{count}" if count else anchor
 
 
