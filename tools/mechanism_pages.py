@@ -58,7 +58,7 @@ def _page(mechanism: Mechanism, curves: list[Curve]) -> Iterator[str]:
     yield f"# {name}\n"
     yield f"{mechanism.summary[0].upper()}{mechanism.summary[1:]}.\n"
     yield f"*{mechanism.paper}*\n"
-    yield f"How it works, step by step: [{section.split('#')[0]}](../{section}).\n"
+    yield f"[How it works, step by step](../{section}).\n"
     yield "## What it promises\n"
     yield f"With its usual parameters{with_pool}: {promise.sentence}\n"
     yield from (f"- {caveat}" for caveat in promise.caveats)
@@ -122,7 +122,7 @@ def _demo_plane(name: str) -> Iterator[Curve]:
         across=RISK,
         up="nDCG@10",
         width=1,
-        height=0.8,
+        height=1,
         level=(summary["baseline"]["nDCG@10"], "the query itself"),
     )
     names = ("blue", "orange")
@@ -156,7 +156,7 @@ def _published_plane(name: str) -> Iterator[Curve]:
         across=RISK,
         up="nDCG@10, depth 100",
         width=1,
-        height=0.8,
+        height=1,
     )
     yield Curve(
         f"{name}-dl19.svg",
@@ -164,8 +164,8 @@ def _published_plane(name: str) -> Iterator[Curve]:
         "what is found against what is named, TREC DL 2019",
         "On the 43 queries of TREC DL 2019, 50 sent for each, BM25; numbers are epsilons (cover: "
         "strings × group), grey points other mechanisms. The attacker knows the mechanism and a "
-        "log of 120,644 queries that holds the true one, and names it; of a set of cover, what stands "
-        "for it. The table with seeds and command: [cover](../cover.md#what-it-finds).",
+        "log of 120,644 queries that holds the true one, and names it; of a set of cover, what "
+        "stands for it. The table with seeds and command: [cover](../cover.md#what-it-finds).",
     )
 
 

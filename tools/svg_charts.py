@@ -55,7 +55,7 @@ def chart(
     if level is not None:
         x, y = place(width, level[0])
         parts.append(f'<path d="M{LEFT} {y:.1f}H{x:.1f}" stroke="{INK}" stroke-dasharray="4 3"/>')
-        parts.append(_text(x, y - 4, level[1], "end"))
+        parts.append(_text(LEFT + 6, y - 4, level[1], "start"))
     for line in lines:
         parts += _line(place, line)
     return "\n".join([*parts, "</svg>", ""])
