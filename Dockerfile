@@ -3,7 +3,7 @@ FROM python:3.11-slim
 
 COPY pyproject.toml README.md LICENSE /src/
 COPY sottovoce /src/sottovoce
-RUN pip install --no-cache-dir '/src[app,strong]' && rm -rf /src \
+RUN pip install --no-cache-dir '/src[app,data,strong]' && rm -rf /src \
  && useradd --create-home sottovoce && mkdir /data && chown sottovoce /data
 
 USER sottovoce

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import subprocess
+import sys
 import warnings
 from importlib import import_module
 from pathlib import Path
@@ -12,13 +13,13 @@ from urllib.parse import unquote
 
 import pytest
 import typer.main
-from browser import home as user_home
 from command_line import run_command
 from doc_pages import ROOT, Block, Command, Page, anchors, read_pages
 from doc_samples import write_samples
 
 from sottovoce.cli import app
 from sottovoce.errors import PrivacyWarning
+from sottovoce.paths import cache_folder
 
 PAGES = {page.name: page for page in read_pages()}
 PRINTS_AS_THE_COMMAND_DOES = ("examples/demo.py", "sottovoce.cli.search")
@@ -40,6 +41,16 @@ RUNNING = sorted(
 )
 
 
+def new_home(folder: Path) -> Path:
+    """A home that has the user's word spaces, and to which more can be added."""
+    (folder / "spaces").mkdir(parents=True)
+    paths = [cache_folder() / name for name in ("embeddings", "strong", "wordnet")]
+    for path in [*cache_folder().glob("spaces/[!.]*"), *paths]:
+        if path.is_dir():
+            (folder / path.relative_to(cache_folder())).symlink_to(path)
+    return folder
+
+
 def run_line(command: Command, folder: Path, home: Path, piped: bytes) -> bytes:
     """What a command prints, in that folder."""
     stdin = (folder / command.stdin).read_bytes() if command.stdin else piped
@@ -57,15 +68,17 @@ def run_line(command: Command, folder: Path, home: Path, piped: bytes) -> bytes:
 
 @pytest.mark.parametrize("name", RUNNING)
 def test_the_code_of_a_page_runs(name, default_space, tmp_path, monkeypatch):
-    """In the order of the page, in one folder; Python in one namespace."""
-    home, folder = user_home(tmp_path / "home"), tmp_path / "here"
+    """In the order of the page, in one folder; its Python as one module."""
+    home, folder = new_home(tmp_path / "home"), tmp_path / "here"
     folder.mkdir()
     write_samples(folder)
     monkeypatch.setenv("SOTTOVOCE_HOME", str(home))
     monkeypatch.chdir(folder)
-    names: dict[str, object] = {}
+    page_module = ModuleType("documentation_page")
+    monkeypatch.setitem(sys.modules, page_module.__name__, page_module)
     for block in PAGES[name].blocks:
         if block.title is not None:
+            (folder / block.title).parent.mkdir(exist_ok=True)
             (folder / block.title).write_text(block.code, encoding="utf-8")
         elif not runs(PAGES[name], block):
             continue
@@ -73,7 +86,8 @@ def test_the_code_of_a_page_runs(name, default_space, tmp_path, monkeypatch):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", PrivacyWarning)
                 try:
-                    exec(compile(block.code, f"{name}, line {block.line}", "exec"), names)
+                    where = f"{name}, line {block.line}"
+                    exec(compile(block.code, where, "exec", dont_inherit=True), vars(page_module))
                 except ModuleNotFoundError as error:
                     pytest.skip(f"{name} needs {error.name}")
         else:
@@ -82,6 +96,8 @@ def test_the_code_of_a_page_runs(name, default_space, tmp_path, monkeypatch):
                 printed = run_line(command, folder, home, printed if command.piped else b"")
 
 
+DONE_AT_ONCE = {"--help", "-h", "--version", "--show-completion", "--install-completion"}
+"""Options that act while they are read."""
 COMMAND_LINE = typer.main.get_command(app)
 
 
@@ -110,7 +126,7 @@ def test_every_command_of_the_documentation_is_one():
     shown = [(page, line, arguments) for page, line, arguments in typed() if arguments]
     assert len(shown) > 100
     for page, line, arguments in shown:
-        if {"--help", "-h", "--version", "--show-completion"} & set(arguments):
+        if set(arguments) & DONE_AT_ONCE:
             continue
         try:
             parse(arguments)
