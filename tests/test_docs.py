@@ -235,3 +235,19 @@ def test_the_pages_of_the_mechanisms_are_what_the_tool_writes(monkeypatch):
         assert path.read_text(encoding="utf-8") == content, f"{path.name}: run the tool again"
     made = {*(ROOT / "docs/mechanisms").iterdir(), *(ROOT / "docs/figures/mechanisms").iterdir()}
     assert made == set(pages)
+
+
+def test_a_broken_link_of_the_site_would_be_noticed(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    broken_links = import_module("build_site").broken_links
+    (tmp_path / "other.html").write_text('<h1 id="here">Here</h1>')
+    page = tmp_path / "page.html"
+    page.write_text(
+        '<a href="other.html#here">good</a> <a href="https://elsewhere.example">far</a>'
+    )
+    assert broken_links(tmp_path) == []
+    page.write_text('<a href="other.html#there">anchor</a> <img src="none.png">')
+    assert broken_links(tmp_path) == [
+        "page.html: none.png leads nowhere",
+        "page.html: other.html#there: no such anchor",
+    ]

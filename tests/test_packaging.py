@@ -73,15 +73,16 @@ def test_the_wheel_holds_every_file_of_the_package(wheel):
 def test_it_works_outside_the_checkout(installed, tmp_path):
     environment = outside(SOTTOVOCE_HOME=str(tmp_path / "home"))
 
-    def run(*arguments: str) -> str:
+    def run(*arguments: str, **more: str) -> str:
         command = [str(installed / arguments[0]), *arguments[1:]]
-        done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
-        )
+        around = {"cwd": tmp_path, "env": {**environment, **more}, "timeout": 120}
+        done = subprocess.run(command, capture_output=True, text=True, **around)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     assert run("sottovoce", "--version") == f"sottovoce {sottovoce.__version__}\n"
+    completing = {"_SOTTOVOCE_COMPLETE": "complete_bash", "COMP_WORDS": "sottovoce se"}
+    assert run("sottovoce", **completing, COMP_CWORD="1").split() == ["search", "serve"]
     where = run("python", "-c", "import sottovoce; print(sottovoce.__file__)")
     assert Path(where).is_relative_to(installed.parent)
     assert "cmp" in {each["name"] for each in json.loads(run("sottovoce", "mechanisms", "--json"))}
