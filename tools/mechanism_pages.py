@@ -26,7 +26,7 @@ FIGURES = DOCS / "figures" / "mechanisms"
 VERDICTS = ROOT / "sottovoce" / "app" / "verdicts.json"
 OWN_PAGES = {"cover": "cover.md#the-law", "cover-subjects": "cover.md#company-that-runs-along"}
 RISK = "named at the first guess"
-EXTRA_OPTIONS = {"pool": "--pool demo", "engine": "--corpus demo"}
+EXTRA_OPTIONS = {"pool": "--pool demo", "engine": "--corpus articles.jsonl"}
 TRIED = "treatment for skin cancer"
 
 
