@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint types fast servers spark spacy benchmark replication clean
+.PHONY: demo test lint types fast docs servers spark spacy benchmark replication clean
 
 demo: .venv/base
 	$(BIN)/sottovoce spaces add default
@@ -28,6 +28,11 @@ types: .venv/dev
 
 fast: .venv/dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+
+# The documentation as a site, in site/; a broken link is an error.
+docs: .venv/base
+	$(PIP) -e '.[docs]'
+	$(BIN)/python tools/build_site.py site
 
 # Lucene over HTTP for the tests that want it, 269 MB; Groonga and searx come from the system.
 servers: .venv/dev

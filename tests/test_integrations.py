@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import pickle
-import re
 import subprocess
 import sys
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from cluster_data import SECRET, make_space, sanitizer, write_rows
@@ -275,12 +273,3 @@ def test_importing_loads_no_engine():
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert said.stdout == "[]\n", said.stderr
-
-
-def test_the_examples_in_the_documentation_run(default_space):
-    page = (Path(__file__).parents[1] / "docs" / "clusters.md").read_text()
-    tables = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
-    found: dict[str, object] = {}
-    exec(compile(tables, "clusters.md", "exec"), found)
-    assert found["table"].num_rows == 1
-    assert found["function"]({"text": ["the sea"]}, [0])["text"]

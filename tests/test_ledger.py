@@ -9,7 +9,6 @@ import stat
 import threading
 import unicodedata
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -538,15 +537,3 @@ def test_the_typical_distances_are_those_of_the_default_space(default_space):
     assert np.median(apart) == pytest.approx(DEFAULT_RANDOM, abs=0.15)
     _, near = default_space.nearest_output.top(vectors[one[:300]], k=2)
     assert np.median(near[:, 1]) == pytest.approx(DEFAULT_NEAREST, abs=0.15)
-
-
-def test_the_examples_of_the_documentation_run(default_space, tmp_path, monkeypatch):
-    folder = default_space.folder.parent.parent
-    (tmp_path / "spaces").symlink_to(folder / "spaces")
-    monkeypatch.setenv("SOTTOVOCE_HOME", str(tmp_path))
-    page = Path(__file__).parents[1] / "docs" / "ledger.md"
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-    assert blocks
-    for block in blocks:
-        exec(compile(block, page.name, "exec"), {})
-    assert Ledger.open(create=False).entries()

@@ -19,7 +19,6 @@ app = typer.Typer(
     help="Search, and release text, without saying what you really mean out loud.",
     epilog="Start with: sottovoce spaces add default, then sottovoce search 'skin cancer'",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -76,7 +76,7 @@ def add(
             adding.add(resource, archives=archive or (), progress=progress, say=say)
         if resource.kind != resources.WORD_SPACE:
             say(f"{resource.name}: {resource.about}")
-        else:
+        elif resource.name in {space.name for space in resources.installed()}:
             say(f"{resource.name}: {resource.words:,} words of {resource.dimension} dimensions")
 
 
