@@ -45,7 +45,8 @@ COMMANDS: dict[str, dict[str, str]] = {
         "experiment": "Experiments: one file in, tables, figures and one report out.",
     },
     SETUP: {
-        "doctor": "Say what is installed, what is missing, what that would bring, and how to get it.",
+        "doctor": "Say what is installed, what is missing, what that would bring, and how to get "
+        "it.",
         "mechanisms": "Show the mechanisms: parameters, guarantee, paper.",
         "index": "Write the index of a collection once; memory stays bounded, however large it is.",
         "spaces": "Word spaces: the words and vectors that mechanisms work on.",
