@@ -15,7 +15,9 @@ from sottovoce.cli import app
 from sottovoce.devices import device, device_choice, gpu_present, set_device
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.cmp import CMP
-from sottovoce.mechanisms.vickrey import VickreyCMP
+from sottovoce.mechanisms.mahalanobis import Mahalanobis
+from sottovoce.mechanisms.noise import same_on_gpu
+from sottovoce.mechanisms.vickrey import VickreyCMP, VickreyMahalanobis
 from sottovoce.randomness import Draws, as_generator, keyed_generator, secure_generator
 from sottovoce.workers import ordered_map
 
@@ -108,6 +110,28 @@ def test_what_is_printed_says_which_device(default_space, tmp_path):
     files = [str(tmp_path / "in.csv"), str(tmp_path / "out.csv"), "--column", "text"]
     report = CliRunner().invoke(app, ["sanitize", *files, "--json", *common])
     assert json.loads(report.stdout)["device"] == "cpu"
+
+
+def test_a_subclass_with_noise_of_its_own_is_not_drawn_by_its_parents_kernel():
+    """On a GPU it would release the words of another mechanism."""
+
+    class Louder(CMP):
+        def noise(self, draws):
+            return 2 * super().noise(draws)
+
+    class Elsewhere(CMP):
+        def near(self, points, k):
+            return super().near(points + 1, k)
+
+    class Last(VickreyCMP):
+        def settle(self, points, draws):
+            return self.near(points, 2)[0][:, 1]
+
+    class Renamed(VickreyCMP):
+        pass
+
+    assert not any(same_on_gpu(kind) for kind in (Louder, Elsewhere, Last))
+    assert all(same_on_gpu(kind) for kind in (CMP, Mahalanobis, VickreyMahalanobis, Renamed))
 
 
 def test_on_a_device_the_winner_is_chosen_by_the_same_law(toy):

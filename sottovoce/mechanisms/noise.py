@@ -29,6 +29,12 @@ from sottovoce.types import Float32Array, Float64Array, IntArray
 if TYPE_CHECKING:
     import torch
 
+WRITTEN_TOGETHER = {
+    "gpu_noise": ("noise", "noise_law"),
+    "arranged": ("settle", "settle_many"),
+    "_on_gpu": ("perturb", "move", "near"),
+}
+"""What a GPU does instead of these methods; a class that changes one must write both."""
 NOISE_CAVEATS = (WORD_BY_WORD, FIXED_LENGTH, MANY_RELEASES)
 
 
@@ -142,10 +148,10 @@ class NoiseMechanism(WordMechanism):
     @cached_property
     def _on_gpu(self) -> GpuRelease | None:
         """What releases words on a GPU, where that can be done."""
-        if self.prior != 0 or self.gpu_noise is None or self.candidates > MOST_NEIGHBOURS:
+        if not same_on_gpu(type(self)) or self.prior != 0 or self.candidates > MOST_NEIGHBOURS:
             return None
-        scan = self.space.nearest_output.fused
-        return None if scan is None else GpuRelease(self, self.gpu_noise, scan)
+        noise, scan = self.gpu_noise, self.space.nearest_output.fused
+        return None if noise is None or scan is None else GpuRelease(self, noise, scan)
 
     def rows_at_a_time(self, secure: bool) -> int:
         """More where a GPU does all of it."""
@@ -233,3 +239,20 @@ class NoiseMechanism(WordMechanism):
         ids = self.space.output.ids[self.space.likely_output.top(queries, k)[0]]
         apart = [self.space.vectors[column] - points.astype(np.float64) for column in ids.T]
         return ids, np.stack([row_norms(difference) for difference in apart], axis=1)
+
+
+def same_on_gpu(kind: type[NoiseMechanism]) -> bool:
+    """Whether a class draws on a GPU what it draws on the CPU.
+
+    A subclass with noise of its own, or a choice of its own, inherits the GPU's of its parent: it
+    must not be used, or the words would be those of another mechanism.
+    """
+
+    def written_in(name: str) -> type | None:
+        return next((parent for parent in kind.__mro__ if name in vars(parent)), None)
+
+    return all(
+        written_in(name) in (None, written_in(on_gpu))
+        for on_gpu, names in WRITTEN_TOGETHER.items()
+        for name in names
+    )
