@@ -63,8 +63,9 @@ class MeanOfWords:
         return np.array([self._known(text).size > 0 for text in texts], dtype=np.bool_)
 
     def _known(self, text: str) -> IntArray:
-        ids: IntArray = self._space.ids(words(text))
-        return ids[ids != UNKNOWN]
+        ids = self._space.ids(words(text))
+        known: IntArray = ids[ids != UNKNOWN]
+        return known
 
 
 def main() -> None:
