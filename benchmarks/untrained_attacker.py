@@ -25,7 +25,7 @@ from sottovoce.privacy import QueryLog, infer, read_log, read_releases
 from sottovoce.resources.local import load_space
 from sottovoce.spaces import WordSpace
 from sottovoce.text.words import words
-from sottovoce.types import UNKNOWN, BoolArray, Float32Array
+from sottovoce.types import UNKNOWN, BoolArray, Float32Array, IntArray
 
 MECHANISMS = ("CMP", "Mahalanobis", "VickreyCMP", "VickreyMhl", "SanText", "TEM", "CusText", "WBB")
 EPSILONS = ("1", "5", "10", "12.5", "15", "20", "50")
@@ -62,9 +62,10 @@ class MeanOfWords:
         """Where any word is known."""
         return np.array([self._known(text).size > 0 for text in texts], dtype=np.bool_)
 
-    def _known(self, text: str) -> np.ndarray:
+    def _known(self, text: str) -> IntArray:
         ids = self._space.ids(words(text))
-        return ids[ids != UNKNOWN]
+        known: IntArray = ids[ids != UNKNOWN]
+        return known
 
 
 def main() -> None:
