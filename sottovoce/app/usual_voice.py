@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sottovoce import defaults
-from sottovoce.app.schemas import SEARCH_VOICE, VoiceId
+from sottovoce.app.schemas import SEARCH_VOICE
 from sottovoce.app.settings import Settings
+from sottovoce.choices import VoiceId
 from sottovoce.collections import DEMO
 
 IN_COMPANY: VoiceId = "in-company"

@@ -132,5 +132,6 @@ class GpuRelease:
             exact = space.nearest_output.top(points[left].cpu().numpy(), ids.shape[1])
             for kept, decided in zip((ids, distances), exact, strict=True):
                 kept[left] = self.scan.torch.from_numpy(decided).to(kept.device)
-        placed = self.mechanism.arranged(ids, distances, uniforms)[:, :k].cpu().numpy()
+        arranged = self.mechanism.arranged(ids, distances, uniforms)[:, :k]
+        placed: IntArray = arranged.cpu().numpy()
         return placed if self._everything else space.output.ids[placed]
