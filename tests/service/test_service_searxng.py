@@ -59,6 +59,12 @@ def address(client: TestClient) -> Iterator[str]:
     thread.join()
 
 
+def counted_once() -> bool:
+    """Whether the ledger knows one release, of the voice that speaks unasked: in company."""
+    (total,) = Ledger.open().spent()
+    return total.notion == "local" and total.releases == 1 and total.nats > 0
+
+
 @pytest.fixture
 def asking(client: TestClient) -> TestClient:
     return as_user(switched_on(client, SETTINGS.port))
@@ -88,7 +94,7 @@ def test_the_answer_has_the_fields_of_searxng_and_is_counted(asking, method):
     scores = [result["score"] for result in told["results"]]
     assert scores == sorted(scores, reverse=True)
     assert told["results"][0]["url"].startswith("urn:sottovoce:")
-    assert Ledger.open().spent()[0].nats == 7.5
+    assert counted_once()
 
 
 def test_pages_go_on_where_the_last_ended_and_cost_nothing_more(asking):
@@ -99,7 +105,7 @@ def test_pages_go_on_where_the_last_ended_and_cost_nothing_more(asking):
     assert second[0]["positions"] == [11]
     assert asking.get("/search", params={**JSON, "pageno": "99"}).json()["results"] == []
     assert asking.get("/search", params={**JSON, "pageno": "-1"}).status_code == 422
-    assert Ledger.open().spent()[0].nats == 7.5
+    assert counted_once()
 
 
 def test_strangers_other_sites_and_other_formats_are_refused(asking):
@@ -153,7 +159,7 @@ def test_langchain_searches_with_the_token_as_a_header(address):
     assert hits[0]["category"] == "general"
     assert hits[0]["engines"] == ["bm25"]
     assert len(wrapper.run(QUERY).split("\n\n")) == 3
-    assert Ledger.open().spent()[0].nats == 7.5
+    assert counted_once()
     stranger = utilities.SearxSearchWrapper(searx_host=f"{address}/search")
     with pytest.raises(ValueError, match="Searx API returned an error"):
         stranger.run(QUERY)
