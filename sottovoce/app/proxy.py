@@ -44,7 +44,6 @@ GUARDRAIL = "/beta/litellm_basic_guardrail_api"
 EVENTS = "text/event-stream"
 REPORT = "sottovoce"
 """The field of an answer that says what was sent."""
-PORT = 8766
 NO_UPSTREAM = "there is no upstream: start with --upstream https://api.example.org/v1"
 
 

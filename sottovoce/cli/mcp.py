@@ -34,7 +34,7 @@ def mcp(
     ] = False,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Where to listen with --http; 0 for any free.")
-    ] = 8766,
+    ] = 8767,
     unlimited: Annotated[
         bool, typer.Option("--unlimited", help="Serve even if the ledger has no budget.")
     ] = False,
@@ -57,7 +57,7 @@ def mcp(
 
       sottovoce mcp --engine http:searxng.toml --voice whisper
 
-      sottovoce mcp --http --port 8766
+      sottovoce mcp --http --port 8767
     """
     need("mcp.server.mcpserver", "mcp", "tools for agents need an extra")
     from sottovoce.agents.server import create_server

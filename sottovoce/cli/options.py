@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 
 # Single options
 
+AllowedHosts: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host", metavar="NAME[:PORT]", help="A further name by which it may be addressed."
+    ),
+]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Epsilon: TypeAlias = Annotated[
     float | None, typer.Option("-e", "--epsilon", help="Budget for each word and release.")
@@ -36,11 +42,17 @@ Epsilons: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("-e", "--epsilon", metavar="E[,E…]", help="One or more epsilons."),
 ]
+Host: TypeAlias = Annotated[
+    str, typer.Option(help="Address to listen on; any but 127.0.0.1 lets other machines in!")
+]
 HowReleased: TypeAlias = Annotated[
     Release, typer.Option("--release", help="N fresh draws, or N readings of one draw.")
 ]
 Parameters: TypeAlias = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Mechanism parameter.")
+]
+Port: TypeAlias = Annotated[
+    int, typer.Option(min=0, max=65535, help="Where to listen; 0 for any free port.")
 ]
 Seed: TypeAlias = Annotated[
     int | None, typer.Option("--seed", help="Reproducible draws, for experiments only.")

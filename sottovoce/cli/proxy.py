@@ -10,7 +10,7 @@ import typer
 
 from sottovoce.cli.option_groups import grouped
 from sottovoce.cli.option_values import listed_words
-from sottovoce.cli.options import MechanismOptions, SpaceOptions
+from sottovoce.cli.options import AllowedHosts, Host, MechanismOptions, Port, SpaceOptions
 from sottovoce.cli.output import say
 from sottovoce.cli.serve import allowed_names, service_token
 from sottovoce.errors import SpaceError, UsageError, need
@@ -65,16 +65,9 @@ def proxy(
     timeout: Annotated[
         float, typer.Option(min=1, help="Seconds that an answer of the upstream may take.")
     ] = 300.0,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Where to listen; 0 for any free port.")
-    ] = 8766,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; any but 127.0.0.1 lets other machines in!")
-    ] = "127.0.0.1",
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME[:PORT]", help="A further name by which it may be addressed."),
-    ] = None,
+    port: Port = 8766,
+    host: Host = "127.0.0.1",
+    allow_host: AllowedHosts = None,
 ) -> None:
     """Protect requests to a language model: an OpenAI-compatible proxy, and LiteLLM's guardrail.
 

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from sottovoce.cli.option_groups import grouped
-from sottovoce.cli.options import EngineOptions, LayoutOptions, Space
+from sottovoce.cli.options import AllowedHosts, EngineOptions, Host, LayoutOptions, Port, Space
 from sottovoce.errors import UsageError, need
 
 
@@ -21,18 +21,9 @@ from sottovoce.errors import UsageError, need
 def serve(
     searched: EngineOptions,
     layout: LayoutOptions,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Where to listen; 0 for any free port.")
-    ] = 8765,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; any but 127.0.0.1 lets other machines in!")
-    ] = "127.0.0.1",
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME[:PORT]", help="A further name by which browsers may address the service."
-        ),
-    ] = None,
+    port: Port = 8765,
+    host: Host = "127.0.0.1",
+    allow_host: AllowedHosts = None,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in your browser.")
     ] = True,
