@@ -250,10 +250,15 @@ def test_a_killed_worker_is_told_and_the_run_goes_on_later(tmp_path, start, undi
 
 @pytest.mark.slow
 def test_ctrl_c_ends_all_processes_and_keeps_what_is_done(tmp_path, start):
-    process = start(tmp_path, 2)
-    wait_for(4, tmp_path, process)
-    os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    for attempt in range(5):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        process = start(folder, 2)
+        wait_for(4, folder, process)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        if said:
+            break  # On a busy machine a run may end before the signal comes: then once more.
     assert said.count("KeyboardInterrupt") == 1, "workers say nothing"
     assert ended(process.pid)
-    assert len(cells(tmp_path)) >= 4
+    assert len(cells(folder)) >= 4
