@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
 
-.PHONY: demo test lint types fast docs servers spark spacy benchmark replication clean
+.PHONY: demo test lint types fast campaign docs servers spark spacy benchmark replication clean
 
 demo: .venv/base
 	$(BIN)/sottovoce spaces add default
@@ -28,6 +28,13 @@ types: .venv/dev
 
 fast: .venv/dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+
+# The promises tried for hours, an hour each at most (docs/reliability.md): make campaign MINUTES=10
+campaign: .venv/dev
+	$(BIN)/sottovoce spaces add default
+	@for name in leak kill fuzz soak supply; do \
+	  $(BIN)/python tests/campaign.py $$name --count 1000000 --minutes $(or $(MINUTES),60) || exit 1; \
+	done
 
 # The documentation as a site, in site/; a broken link is an error.
 docs: .venv/base
