@@ -26,6 +26,8 @@ GZIP = b"\x1f\x8b"
 """How gzipped files begin."""
 GROWING = ".growing"
 """How the names of unfinished files end; they begin with a dot."""
+NO_LINKS: int = getattr(os, "O_NOFOLLOW", 0)
+"""Open no file through a link, where the system knows how: another user may have made it."""
 ATTEMPTS = 5
 """To give a folder its name, while other processes may do the same."""
 
@@ -210,14 +212,21 @@ def whole_file(file: Path, mode: int = 0o666, *, alone: bool = False) -> Iterato
         written over; otherwise it stays, and each call has an unfinished file of its own.
     """
     part = beside(file) if alone else beside(file, secrets.token_hex(4))
+    part.unlink(missing_ok=True)
+    create_new(part, mode).close()
     try:
-        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode))
         yield part
         _sync(part)
         move_file(part, file)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def create_new(file: Path, mode: int = 0o600) -> io.FileIO:
+    """A new file to write to; whatever has its name already, a link too, is an error."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINKS, mode)
+    return open(descriptor, "wb", buffering=0)
 
 
 def beside(file: Path, *parts: str) -> Path:

@@ -1,4 +1,4 @@
-"""An app on a real socket, in this process."""
+"""An app on a real socket, in this process, as ``sottovoce serve`` configures it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from contextlib import contextmanager
 
 import uvicorn
 
+from sottovoce.app.server import configuration
+
 
 @contextmanager
 def served(app, listening):
     """An app on a real socket, in a thread."""
-    server = uvicorn.Server(
-        uvicorn.Config(app, log_config=None, log_level="critical", ws="none", lifespan="on")
-    )
+    server = uvicorn.Server(configuration(app))
     thread = threading.Thread(
         target=lambda: asyncio.run(server.serve(sockets=[listening])), daemon=True
     )

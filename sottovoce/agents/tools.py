@@ -131,7 +131,7 @@ class AgentTools:
 
     def budget(self) -> BudgetAnswer:
         """What may be spent, and what was."""
-        state = ledger_state(records=False)
+        state = ledger_state()
         return {
             "per_text": state["budget"]["per_text"],
             "total": state["budget"]["total"],

@@ -349,30 +349,30 @@ def _point(figures: Measured, summary: Summary | None) -> Point:
 
 
 class LedgerState(TypedDict):
-    """Limits, what was spent under each promise, and records for whoever has the token."""
+    """Limits, what was spent under each promise, and the latest records."""
 
     budget: Annotated[dict[str, Any], Like(Budget)]
     spent: list[Annotated[dict[str, Any], Like(Spent, more=(("unit", str), ("sentence", str)))]]
-    records: list[Annotated[dict[str, Any], Like(Record)]] | None
+    records: list[Annotated[dict[str, Any], Like(Record)]]
 
 
-def ledger_state(*, records: bool) -> LedgerState:
-    """Budget, spent and left; the latest records if asked for. No text is in any of it."""
+def ledger_state() -> LedgerState:
+    """Budget, spent and left, and the latest records. No text is in any of it."""
     try:
         ledger = Ledger.open(create=False)
     except NoLedgerError:
-        return {"budget": Budget().to_dict(), "spent": [], "records": [] if records else None}
+        return {"budget": Budget().to_dict(), "spent": [], "records": []}
     return {
         "budget": ledger.budget().to_dict(),
         "spent": [
             {**total.to_dict(), "unit": total.unit, "sentence": in_words(total)}
             for total in ledger.spent()
         ],
-        "records": [record.to_dict() for record in ledger.entries(RECORDS)] if records else None,
+        "records": [record.to_dict() for record in ledger.entries(RECORDS)],
     }
 
 
 def set_budget(per_text: float | None, total: float | None) -> LedgerState:
     """Set the budget, and say how things stand."""
     Ledger.open().set_budget(per_text, total)
-    return ledger_state(records=True)
+    return ledger_state()

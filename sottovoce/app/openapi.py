@@ -35,6 +35,7 @@ FAILURES = {
     408: "The body came too slowly.",
     409: "The budget is spent, or the preview is another one.",
     413: "The body is too large.",
+    415: "The body is packed.",
     421: "The service does not answer to this host name.",
     422: "A field is missing, unknown or out of bounds.",
     429: "Too many requests.",

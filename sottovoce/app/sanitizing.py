@@ -18,6 +18,7 @@ from sottovoce.obfuscation import Obfuscator
 from sottovoce.sanitizing import DatasetCounts, Report, Sanitizer
 from sottovoce.sanitizing.csv_rows import CsvSource
 from sottovoce.sanitizing.sources import START, TextBlock
+from sottovoce.sanitizing.spreadsheets import without_formulas
 from sottovoce.text.comparing import comparable
 
 COLUMN = "text"
@@ -83,6 +84,8 @@ def sanitize(parts: LoadedParts, body: SanitizeBody, tell: Tell) -> Sanitized:
         rows += [_row(old or "", new or "", body.originals) for old, new in pairs]
         of = len(body.texts) if body.texts else None
         tell({"step": "sanitizing", "done": len(rows), "of": of})
+    if body.spreadsheet:
+        table[:] = without_formulas(bytes(table), body.delimiter)
     return {
         "rows": rows,
         "csv": table.decode("utf-8") if body.csv is not None else None,

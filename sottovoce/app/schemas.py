@@ -215,6 +215,9 @@ class SanitizeBody(Body):
     set: Parameters = Field(default_factory=dict)
     seed: Seed | None = Field(None, description=SEED_HELP)
     originals: bool = Field(True, description="Give the original cells back, to show both.")
+    spreadsheet: bool = Field(
+        False, description="Put ' before cells of the CSV that a spreadsheet would run as formulas."
+    )
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:

@@ -32,6 +32,8 @@ BODIES_TOGETHER = 64 << 20
 RATE, BURST = 400.0, 4000
 """For those with the token, and again for all others together."""
 BODILESS = ("GET", "HEAD")
+UNCLEAR = (400, 408, 413, 415)
+"""With these the rest of a connection is not read: it could be part of the body."""
 ASK = re.compile(r"/ask/(?P<key>[A-Za-z0-9_-]{1,200})")
 DESCRIPTION = re.compile(r"/opensearch/(?P<key>[A-Za-z0-9_-]{1,200})/(form|fragment)\.xml")
 WITH_TOKEN = re.compile(r"/with/(?P<token>[A-Za-z0-9_-]{1,200})(?P<rest>/search)")
@@ -88,6 +90,8 @@ class RefusedError(Exception):
     def response(self) -> Json:
         """What to answer."""
         named = {name.replace("_", "-"): value for name, value in self.headers.items()}
+        if self.status in UNCLEAR:
+            named["connection"] = "close"
         return Json({"error": str(self), "kind": self.kind}, self.status, headers=named)
 
 
@@ -161,6 +165,11 @@ class Guard:
             raise RefusedError(414, "the address is too long: texts go into the body")
         if sum(len(key) + len(value) for key, value in headers) > LARGEST_HEADERS:
             raise RefusedError(431, "the headers are too large")
+        if values(b"transfer-encoding") and values(b"content-length"):
+            # Where two programs disagree about its end, one request can hide in another.
+            raise RefusedError(400, "a body has one length: leave out one of both headers")
+        if set(values(b"content-encoding")) - {b"identity"}:
+            raise RefusedError(415, "packed bodies are not unpacked here: send plain JSON")
         hosts = values(b"host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             raise RefusedError(
@@ -280,10 +289,10 @@ def _taken_from_path(scope: Scope) -> list[bytes]:
 
 
 def _opens_the_page(scope: Scope, values: Callable[[bytes], list[bytes]]) -> bool:
-    """A person followed a link to the page itself, which is the same for everybody."""
+    """A person followed a link to the page, the same for everybody, or opened our own file."""
     return (
         scope["method"] == "GET"
-        and scope["path"] == "/"
+        and (scope["path"] == "/" or scope["path"].startswith("/open/"))
         and values(b"sec-fetch-mode") == [b"navigate"]
         and values(b"sec-fetch-dest") == [b"document"]
     )

@@ -25,6 +25,8 @@ CONNECTIONS = 4000
 BACKLOG = 2048
 HEADER_SECONDS = 15.0
 """For the head of each request, from the beginning of a connection or the answer before."""
+ANSWER_SECONDS = 30.0
+"""For whoever asked to take what waits to be sent; then the connection ends."""
 ENDING = 3
 """Seconds that requests get to finish when the service ends."""
 
@@ -64,23 +66,7 @@ def run(
     import uvicorn
 
     _raise_file_limit()
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app,
-            http=_patient_protocol(),
-            ws="none",
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            limit_concurrency=CONNECTIONS,
-            timeout_keep_alive=int(HEADER_SECONDS),
-            backlog=BACKLOG,
-            timeout_graceful_shutdown=ENDING,
-            h11_max_incomplete_event_size=16 << 10,
-        )
-    )
+    server = uvicorn.Server(configuration(app))
 
     async def serve() -> None:
         loop = asyncio.get_running_loop()
@@ -98,6 +84,27 @@ def run(
         file = address_file(name)
         if file.exists() and file.read_bytes() == _announcement(settings):
             file.unlink()
+
+
+def configuration(app: ASGIApp) -> Any:
+    """How requests are read and answered: nothing of them is logged, and nobody waited for long."""
+    import uvicorn
+
+    return uvicorn.Config(
+        app,
+        http=_patient_protocol(),
+        ws="none",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=CONNECTIONS,
+        timeout_keep_alive=int(HEADER_SECONDS),
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=ENDING,
+        h11_max_incomplete_event_size=16 << 10,
+    )
 
 
 async def _announce(server: Any, settings: Settings, ready: Callable[[], None], name: str) -> None:
@@ -132,12 +139,13 @@ def _say_the_kind(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None
 
 
 def _patient_protocol() -> Any:
-    """HTTP that waits for each request of a connection, and not for ever."""
+    """HTTP that waits for each request, and for each answer to be taken, and not for ever."""
     import h11
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class Patient(H11Protocol):
         _patience: asyncio.TimerHandle | None = None
+        _until_taken: asyncio.TimerHandle | None = None
 
         def _wait_for_head(self) -> None:
             """Begin to count while the head of a request is awaited, and stop when it is there."""
@@ -162,8 +170,18 @@ def _patient_protocol() -> Any:
 
         def connection_lost(self, exc: Exception | None) -> None:
             super().connection_lost(exc)
-            if self._patience is not None:
-                self._patience.cancel()
+            for timer in (self._patience, self._until_taken):
+                if timer is not None:
+                    timer.cancel()
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._until_taken = self.loop.call_later(ANSWER_SECONDS, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            if self._until_taken is not None:
+                self._until_taken.cancel()
 
     return Patient
 

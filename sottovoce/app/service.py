@@ -97,7 +97,7 @@ def _open_routes(app: FastAPI, service: Service) -> None:
 
     @app.get("/open/{code}", include_in_schema=False)
     async def open_page(code: str) -> Response:
-        token = f"#token={service.settings.token}" if service.use_opening_code(code) else ""
+        token = f"#token={service.settings.token}" if service.opening.use(code) else ""
         return RedirectResponse(f"/{token}", 303)
 
     @app.get("/static/{name}", include_in_schema=False)
@@ -133,12 +133,6 @@ def _open_routes(app: FastAPI, service: Service) -> None:
     async def plane() -> Response:
         """Risk and utility of all settings measured on this collection."""
         return await service.describe(descriptions.plane)
-
-    @app.get("/v1/ledger", **documented(LedgerState))
-    async def ledger(request: Request) -> Response:
-        """What was spent and what is left; single records only for whoever has the token."""
-        work = partial(descriptions.ledger_state, records=request.state.trusted)
-        return Json(await service.accounting.do(work))
 
 
 def _token_routes(app: FastAPI, service: Service) -> None:
@@ -197,6 +191,11 @@ def _token_routes(app: FastAPI, service: Service) -> None:
         """Replace texts, or a column of a CSV file; in memory, nothing is counted or kept."""
         work = partial(sanitize_in_memory, parts, body)
         return await _long(request, service.long_work, work)
+
+    @app.get("/v1/ledger", dependencies=token, **documented(LedgerState))
+    async def ledger() -> Response:
+        """What was spent, what is left, and the latest records."""
+        return Json(await service.accounting.do(descriptions.ledger_state))
 
     @app.put("/v1/ledger/budget", dependencies=token, **documented(LedgerState))
     async def budget(body: BudgetBody) -> Response:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sottovoce.app.failures import Json
 from sottovoce.app.history import History
 from sottovoce.app.loaded import LoadedParts
+from sottovoce.app.opening import Opening
 from sottovoce.app.previews import Previews
 from sottovoce.app.queues import Batches, WorkQueue
 from sottovoce.app.search_box import SearchBox
@@ -41,25 +41,7 @@ class Service:
         self.describing = WorkQueue("settings", threads=2, waiting=256, timeout=30)
         self.accounting = WorkQueue("accounts", threads=2, waiting=256, timeout=30)
         self.checking = WorkQueue("health", threads=1, waiting=256, timeout=30)
-        self._opening_code: str | None = None
-
-    def opening_address(self) -> str:
-        """An address that brings one browser, once, to the page with its token.
-
-        It is what the browser is started with: other users may see that, so it is good for once.
-        """
-        self._opening_code = secrets.token_urlsafe(18)
-        return self.settings.address.replace(
-            f"#token={self.settings.token}", f"open/{self._opening_code}"
-        )
-
-    def use_opening_code(self, code: str) -> bool:
-        """Whether this is the code of the opening address; the right one is used up."""
-        expected = self._opening_code
-        if expected is None or not secrets.compare_digest(code.encode(), expected.encode()):
-            return False
-        self._opening_code = None
-        return True
+        self.opening = Opening(settings.base)
 
     async def describe(self, work: Callable[[LoadedParts], Mapping[str, Any]]) -> Json:
         """What is known of settings, once it can be known."""
@@ -75,6 +57,7 @@ class Service:
             try:
                 yield
             finally:
+                self.opening.close()
                 for threads in (
                     *(self.obfuscating, self.drawing, self.describing, self.accounting),
                     *(self.checking, self.long_work),

@@ -8,13 +8,16 @@ import secrets
 import sys
 import threading
 import webbrowser
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sottovoce.cli.option_groups import grouped
 from sottovoce.cli.options import AllowedHosts, EngineOptions, Host, LayoutOptions, Port, Space
-from sottovoce.errors import UsageError, need
+from sottovoce.errors import SottovoceError, UsageError, need
+
+if TYPE_CHECKING:
+    from sottovoce.app.opening import Opening
 
 
 @grouped
@@ -82,12 +85,11 @@ def serve(
         )
         service = Service(settings)
         service.parts.load_named()
-        opening = service.opening_address() if browser else None
         run(
             create_app(service=service),
             settings,
             listening,
-            lambda: _announce(settings.address, host, opening),
+            lambda: _announce(settings.address, host, service.opening if browser else None),
         )
     finally:
         listening.close()
@@ -117,7 +119,7 @@ def service_token() -> str:
     return token
 
 
-def _announce(address: str, host: str, opening: str | None) -> None:
+def _announce(address: str, host: str, opening: Opening | None) -> None:
     """Say where it is, and open the browser in a thread: some browsers return only when closed."""
     from sottovoce.app.settings import LOOPBACK
 
@@ -134,4 +136,9 @@ def _announce(address: str, host: str, opening: str | None) -> None:
             err=True,
         )
     if opening is not None:
-        threading.Thread(target=webbrowser.open, args=(opening,), daemon=True).start()
+        try:
+            file = opening.write_file()
+        except SottovoceError as error:
+            typer.echo(f"sottovoce: {error}", err=True)
+        else:
+            threading.Thread(target=webbrowser.open, args=(file,), daemon=True).start()

@@ -7,7 +7,6 @@ good.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sottovoce.errors import SottovoceError, UsageError, need
+from sottovoce.files import create_new
 from sottovoce.sanitizing.sources import LONGEST_ROW, ROWS_AT_A_TIME, Mark, Texts
 
 if TYPE_CHECKING:
@@ -162,9 +162,9 @@ class ParquetSource:
         with self._opened() as file:
             schema = file.schema_arrow
             codec = _codec(file.metadata)
-        descriptor = os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        whole.unlink(missing_ok=True)
         with (
-            open(descriptor, "wb") as out,
+            create_new(whole) as out,
             work.open("rb") as blocks,
             pq.ParquetWriter(out, schema, compression=codec) as writer,
         ):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.files import locked, write_through, write_whole
+from sottovoce.files import NO_LINKS, locked, write_through, write_whole
 from sottovoce.sanitizing.sanitizer import DatasetCounts
 from sottovoce.sanitizing.sources import START, Mark
 
@@ -153,6 +154,7 @@ def open_work(out: Path, *, resume: bool, overwrite: bool) -> Iterator[Work]:
             "an earlier run on this output was stopped: go on with --resume, or " + START_ANEW
         )
     folder.mkdir(mode=0o700, exist_ok=True)
+    _check_own(folder)
     busy = "another process is writing this output: wait for it"
     with (
         locked(folder / LOCK, wait=False, busy=busy, private=True),
@@ -166,7 +168,19 @@ def open_work(out: Path, *, resume: bool, overwrite: bool) -> Iterator[Work]:
                 work.remove()
 
 
+def _check_own(folder: Path) -> None:
+    """Others may write where the output goes: what they made beforehand is not used."""
+    status = folder.lstat()
+    owner = getattr(os, "geteuid", lambda: status.st_uid)()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != owner:
+        raise UsageError(
+            "the work folder beside the output (its name begins with a dot and ends in "
+            ".sanitizing) is a link or another user's: remove it, or write elsewhere"
+        )
+    folder.chmod(0o700)
+
+
 def _private(file: Path) -> FileIO:
     """Open for reading, and for writing at the end; without a buffer that could fail later."""
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | NO_LINKS, 0o600)
     return open(descriptor, "a+b", buffering=0)

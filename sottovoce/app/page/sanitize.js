@@ -82,7 +82,7 @@ function backToText() {
 function request() {
   const settings = { mechanism: byId("s-mechanism").value };
   if (byId("s-epsilon").value) settings.epsilon = byId("s-epsilon").valueAsNumber;
-  if (file !== null) return { ...file, column: byId("column").value, ...settings };
+  if (file !== null) return { ...file, column: byId("column").value, spreadsheet: byId("s-spreadsheet").checked, ...settings };
   const typed = byId("text").value;
   if (!typed.trim()) throw new Trouble("There is nothing to sanitise yet.", "Paste a text, or choose a CSV file.");
   return { texts: typed.split("\n"), ...settings };
