@@ -16,6 +16,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ from sottovoce.errors import SottovoceError, UsageError
 BOM = "\ufeff"
 GZIP = b"\x1f\x8b"
 """How gzipped files begin."""
+MOST_UNPACKED = 1 << 30
+"""Bytes that a packed text may come to: a small file can hold any number."""
+LONGEST_LINE = 64 << 20
 GROWING = ".growing"
 """How the names of unfinished files end; they begin with a dot."""
 NO_LINKS: int = getattr(os, "O_NOFOLLOW", 0)
@@ -40,7 +44,7 @@ def read_text(file: Path | str) -> str:
     try:
         data = sys.stdin.buffer.read() if str(file) == "-" else Path(file).read_bytes()
         if data.startswith(GZIP):
-            data = gzip.decompress(data)
+            data = _unpacked(data)
         content = data.decode("utf-8")
     except FileNotFoundError:
         raise UsageError("there is no such file: check the path") from None
@@ -57,6 +61,17 @@ def read_text(file: Path | str) -> str:
     return content.lstrip(BOM)
 
 
+def _unpacked(data: bytes) -> bytes:
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
+        content = packed.read(MOST_UNPACKED + 1)
+    if len(content) > MOST_UNPACKED:
+        raise UsageError(
+            f"the packed file holds more than {MOST_UNPACKED >> 20} MiB: unpack it first, and cut "
+            "it into several"
+        )
+    return content
+
+
 def read_lines(file: Path) -> Iterator[tuple[int, str]]:
     """The lines of a file that are not blank, stripped, with their numbers.
 
@@ -65,7 +80,13 @@ def read_lines(file: Path) -> Iterator[tuple[int, str]]:
     number = 0
     try:
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
-            for number, line in enumerate(stream, start=1):
+            lines = iter(partial(stream.readline, LONGEST_LINE + 1), b"")
+            for number, line in enumerate(lines, start=1):
+                if len(line) > LONGEST_LINE:
+                    raise SottovoceError(
+                        f"line {number} of {file} is longer than {LONGEST_LINE >> 20} MiB: check "
+                        "that the file has line ends"
+                    )
                 if text := line.decode("utf-8-sig").strip():
                     yield number, text
     except UnicodeDecodeError:

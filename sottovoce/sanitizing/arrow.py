@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sottovoce.errors import SottovoceError, UsageError, need
 from sottovoce.files import create_new
+from sottovoce.sanitizing.parquet_batches import batches
 from sottovoce.sanitizing.sources import LONGEST_ROW, ROWS_AT_A_TIME, Mark, Texts
 
 if TYPE_CHECKING:
@@ -132,11 +133,11 @@ class ParquetSource:
             for group in range(file.metadata.num_row_groups):
                 rows = file.metadata.row_group(group).num_rows
                 if before + rows > done:
-                    yield from self._group(file, group, before, done)
+                    yield from self._group(group, before, done)
                 before += rows
 
-    def _group(self, file: Any, group: int, row: int, done: int) -> Iterator[ArrowBlock]:
-        for batch in file.iter_batches(ROWS_AT_A_TIME, row_groups=[group]):
+    def _group(self, group: int, row: int, done: int) -> Iterator[ArrowBlock]:
+        for batch in batches(self.path, group, ROWS_AT_A_TIME):
             skipped = min(max(done - row, 0), batch.num_rows)
             rest = batch.slice(skipped)
             row += batch.num_rows

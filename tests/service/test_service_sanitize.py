@@ -43,6 +43,18 @@ def test_a_csv_file_keeps_everything_but_its_column(client):
     assert len(told["rows"]) == 2
 
 
+def test_a_table_for_a_spreadsheet_holds_no_formulas(client):
+    table = "id,text,note\n=1+1,skin cancer,-5\n2,=cmd|' /C calc'!A0,@x\n"
+    body = {"csv": table, "column": "text", "epsilon": 1, "seed": 1}
+    plain = client.post("/v1/sanitize", json=body).json()["csv"]
+    assert plain.split("\n")[1].startswith("=1+1,")
+    safe = client.post("/v1/sanitize", json={**body, "spreadsheet": True}).json()["csv"]
+    assert safe.split("\n")[1].startswith("'=1+1,")
+    assert safe.split("\n")[1].endswith(",-5")
+    assert safe.split("\n")[2].endswith(",'@x")
+    assert not [line for line in safe.split("\n") if ",=" in line or line.startswith("=")]
+
+
 def test_sanitizing_streams_its_progress(client):
     told = events(client, "/v1/sanitize", {"texts": ["skin cancer"] * 600})
     assert told[0] == {"step": "sanitizing", "done": 256, "of": 600}
