@@ -244,10 +244,5 @@ def test_impossible_parameters_are_refused(toy, spec, says):
 
 
 def test_noise_too_large_for_float32_fails_closed(toy):
-    with (
-        np.errstate(over="ignore"),
-        pytest.raises(UsageError, match="finite"),
-    ):
-        mechanism("cmp", space=toy, epsilon=1e-45).sample(
-            np.array([0]), 1, np.random.default_rng(1)
-        )
+    with pytest.raises(UsageError, match="too large for the numbers"):
+        mechanism("cmp", space=toy, epsilon=1e-45)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sottovoce.text import TextPipeline
 
 EPSILON_HELP = "privacy budget for each word and release; smaller is safer"
+SMALLEST_EPSILON, LARGEST_EPSILON = 1e-9, 1e9
 ROWS_AT_A_TIME = 8192
 """Tokens drawn and decided at once; bounds the memory of a call."""
 
@@ -207,6 +208,11 @@ class WordMechanism(Mechanism):
 
     def __post_init__(self) -> None:
         require_positive(self.epsilon)
+        require(
+            self.space.size > 1,
+            "a space of one word hides nothing: every text would come out as it is. Use a larger "
+            "one, as 'sottovoce spaces add default' gets it",
+        )
 
     def __repr__(self) -> str:
         return f"mechanism({self.spec!r}, space={self.space.name!r})"
@@ -465,7 +471,10 @@ def require_enough(n: int, available: int, things: str, where: str) -> None:
 
 
 def require_positive(epsilon: float) -> None:
-    """Refuse an epsilon that is not a positive number."""
+    """Refuse an epsilon that is not a positive number, or one that floats cannot draw with."""
     require(
-        np.isfinite(epsilon) and epsilon > 0, f"epsilon must be a positive number, got {epsilon}"
+        bool(np.isfinite(epsilon)) and SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON,
+        f"epsilon must be a positive number from {SMALLEST_EPSILON:g} to {LARGEST_EPSILON:g}, got "
+        f"{epsilon:g}: below that noise is too large for the numbers of a computer, above it "
+        "hides nothing",
     )

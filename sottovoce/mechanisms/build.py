@@ -126,7 +126,7 @@ def _number(label: str, value: Any, kind: type[int] | type[float]) -> int | floa
         number = kind(value)
         if kind is int and float(value) != number:
             raise ValueError
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         what = "a whole number" if kind is int else "a number"
         raise UsageError(f"{label} must be {what}") from None
     return number

@@ -21,6 +21,8 @@ from sottovoce.types import Float64Array, IntArray
 WORDS_AT_A_TIME = 64
 SEEDS_AT_A_TIME = 64
 """Words whose neighbours are looked up together, before they turn out to be needed."""
+MOST_IN_A_GROUP = 1000
+"""A group may be larger than a small vocabulary, and is then all of it."""
 SPARE_NEIGHBOURS = 8
 """Neighbours looked up for each place of a group, since others may have taken some by then."""
 
@@ -70,6 +72,11 @@ class CusText(BoxMechanism):
         require(
             self.k >= 2,
             f"a group of {self.k} would release every word as it is: set k to 2 or more",
+        )
+        require(
+            self.k <= max(MOST_IN_A_GROUP, len(self.space.output)),
+            f"a group of {self.k} words does not exist: the output vocabulary has "
+            f"{len(self.space.output)}; set k lower",
         )
 
     @property

@@ -102,6 +102,11 @@ class NoiseMechanism(WordMechanism):
             np.isfinite(self.prior) and self.prior >= 0,
             f"prior must be a number from 0 on, got {self.prior}",
         )
+        require(
+            not _all_equal(self.space.vectors),
+            "all words of this space have the same vector: wherever the noise leads, the same word "
+            "is the nearest. Use vectors that tell words apart",
+        )
 
     @property
     def releases_nearest(self) -> bool:
@@ -239,6 +244,14 @@ class NoiseMechanism(WordMechanism):
         ids = self.space.output.ids[self.space.likely_output.top(queries, k)[0]]
         apart = [self.space.vectors[column] - points.astype(np.float64) for column in ids.T]
         return ids, np.stack([row_norms(difference) for difference in apart], axis=1)
+
+
+def _all_equal(vectors: Float32Array) -> bool:
+    """Whether all vectors are the same; the first that differs ends it."""
+    return all(
+        (vectors[start : start + ROWS_AT_A_TIME] == vectors[0]).all()
+        for start in range(0, len(vectors), ROWS_AT_A_TIME)
+    )
 
 
 def same_on_gpu(kind: type[NoiseMechanism]) -> bool:

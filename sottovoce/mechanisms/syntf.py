@@ -86,7 +86,8 @@ class SynTF(TextMechanism):
         vector = unit_rows(self.space.vectors[[word]])[0]
         # One word at a time: products of other shapes would round differently.
         ratings = np.clip((self._outputs @ vector).astype(np.float64), 0.0, 1.0)
-        chances = np.exp(ratings * (self.epsilon / 2) - self.epsilon / 2)
+        # The best word weighs 1, so that some weight is left at any epsilon.
+        chances = np.exp((ratings - ratings.max()) * (self.epsilon / 2))
         return np.asarray(chances / chances.sum())
 
     def rewrite(self, text: str, n: int, pipeline: TextPipeline, rng: Generator) -> Rewriting:

@@ -25,7 +25,7 @@ from sottovoce.mechanisms.company import Company
 from sottovoce.obfuscation.memory import KeyedStreams, Memory
 from sottovoce.obfuscation.open_words import OpenWords
 from sottovoce.obfuscation.result import Obfuscation
-from sottovoce.obfuscation.words import WordRelease
+from sottovoce.obfuscation.words import MOST_WORDS, WordRelease, require_room
 from sottovoce.randomness import Draws, Randomness, Streams, is_seeded
 from sottovoce.text import Counts, PreparedText, TextPipeline, folded_text
 from sottovoce.text.prepared import SHUFFLED
@@ -88,6 +88,7 @@ class Obfuscator:
 
     def __post_init__(self) -> None:
         require(self.n >= 1, f"ask for at least one variant, not {self.n}")
+        require_room(self.n, 1)
         if isinstance(self.mechanism, SetMechanism):
             self._take_sets(self.mechanism)
         require(self.batch_size >= 1, f"a batch holds at least one text, not {self.batch_size}")
@@ -196,7 +197,13 @@ class Obfuscator:
     def _word_by_word(
         self, mechanism: WordMechanism, texts: Sequence[str], first: int, streams: Streams
     ) -> list[Obfuscation]:
-        opened = OpenWords(mechanism.space, [self._prepared(text, mechanism) for text in texts])
+        prepared_texts = [self._prepared(text, mechanism) for text in texts]
+        if self.n * sum(map(len, prepared_texts)) > MOST_WORDS:  # Each alone has room.
+            return [
+                self._word_by_word(mechanism, [text], number, streams)[0]
+                for number, text in enumerate(texts, first)
+            ]
+        opened = OpenWords(mechanism.space, prepared_texts)
         once = self.release == "once"
         release = WordRelease(mechanism, self.n, once, opened, first, streams)
         drawn = zip(opened.texts, release.substitutes(), strict=True)
@@ -244,11 +251,14 @@ class Obfuscator:
     def _prepared(self, text: str, mechanism: WordMechanism) -> PreparedText:
         """The text with its slots. If none of its words would be protected, all of them are."""
         prepared = self.pipeline.prepare(text, mechanism.space)
+        require_room(self.n, len(prepared))
         counts = prepared.counts
         if counts.protected or not (counts.kept_unprotected or counts.dropped_unprotected):
             return prepared
         everything = replace(self.pipeline, protect="all")
-        return replace(everything.prepare(text, mechanism.space), remark=ALL_PROTECTED)
+        prepared = everything.prepare(text, mechanism.space)
+        require_room(self.n, len(prepared))
+        return replace(prepared, remark=ALL_PROTECTED)
 
     def _filled(
         self,

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sottovoce.mechanisms.base import WordMechanism
+from sottovoce.mechanisms.base import WordMechanism, require
 from sottovoce.mechanisms.noise import NoiseMechanism
 from sottovoce.obfuscation.open_words import OpenWords
 from sottovoce.randomness import UNIT, Draws, Streams
@@ -16,6 +16,19 @@ from sottovoce.types import ENCODED, Float32Array, IntArray
 
 Unit: TypeAlias = tuple[int, int, int, int]
 """Words ``start`` to ``end`` of a variant of a text: (text, variant, start, end)."""
+
+
+MOST_WORDS = 20_000_000
+"""Substitutes that are held at once, before they are words of a text: about a gigabyte."""
+
+
+def require_room(n: int, words: int) -> None:
+    """Refuse so many variants of so many words that memory would not hold them."""
+    require(
+        n * words <= MOST_WORDS,
+        f"{n:,} variants of {words:,} words are more than memory holds: ask for "
+        f"{max(1, MOST_WORDS // max(1, words)):,} variants at most, or cut the text",
+    )
 
 
 def drawn_listed(

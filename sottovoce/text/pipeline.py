@@ -25,6 +25,8 @@ _REMEMBERED_CHUNKS = 1 << 17
 _REMEMBERED_LENGTH = 64
 _SHOWN_POSITIONS = 10
 MOST_PADDING = 1000
+LONGEST_TEXT = 16 << 20
+"""Characters; a longer text would take gigabytes while it is worked on."""
 """The most words that a text can be padded to; engines refuse longer queries anyway."""
 
 Key: TypeAlias = str | Judged
@@ -129,6 +131,11 @@ class TextPipeline:
         """
         if not isinstance(text, str):
             raise UsageError(f"a text must be a str, not {type(text).__name__}")
+        if len(text) > LONGEST_TEXT:
+            raise UsageError(
+                f"a text of {len(text):,} characters is longer than {LONGEST_TEXT:,}: cut it into "
+                "several"
+            )
         normalized = normalize(text)
         assembly = Assembly()
         for chunks, pieces, blanks in self._cut(normalized, space):
