@@ -1,17 +1,33 @@
-"""Services for arrays of vectors: norms, blocks of rows, the rounding error of products."""
+"""Services for arrays of vectors: files, norms, blocks of rows, the rounding error of products."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from sottovoce.types import Float32Array, Float64Array
 
 UNIT_ROUNDOFF = 2.0**-24
 """Of float32."""
+
+
+def read_array(file: Path, *, mapped: bool = True) -> NDArray[Any]:
+    """The array of a ``.npy`` file, mapped or read; ``ValueError`` if there is none in it."""
+    try:
+        if mapped:
+            return npy.open_memmap(file, mode="r")
+        with file.open("rb") as stream:
+            array: NDArray[Any] = npy.read_array(stream, allow_pickle=False)
+            return array
+    except (FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:  # Of a damaged header numpy lets out what its parser happens to.
+        raise ValueError(f"no array ({type(error).__name__})") from None
 
 
 def row_norms(rows: NDArray[Any]) -> Float64Array:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.arrays import read_array
 from sottovoce.encoders.base import Encoder, corpus_vectors, vectors_file
 from sottovoce.errors import SottovoceError, UsageError, did_you_mean
 from sottovoce.files import move_folder
@@ -122,6 +123,8 @@ def read_stored(facts: PoolFacts) -> tuple[tuple[str, ...], Float64Array | None,
         _mapped(facts, HASHES, (facts.strings,), np.uint32),
         _mapped(facts, PLACES, (facts.strings,), np.int64),
     )
+    if facts.strings and not 0 <= index.places.min() <= index.places.max() < facts.strings:
+        raise damaged(facts.name)
     strings = tuple(data.decode("utf-8", "replace").split("\n")[:-1])
     if hashlib.sha256(data).hexdigest() != facts.sha256 or len(strings) != facts.strings:
         raise damaged(facts.name)
@@ -137,7 +140,7 @@ def _mapped(
     facts: PoolFacts, file: str, shape: tuple[int, ...], kind: type[np.generic]
 ) -> NDArray[Any]:
     try:
-        array = np.load(facts.folder / file, mmap_mode="r")
+        array = read_array(facts.folder / file)
     except (OSError, ValueError, EOFError):
         raise damaged(facts.name) from None
     if array.shape != shape or array.dtype != kind:

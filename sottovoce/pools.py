@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sottovoce import pool_store
-from sottovoce.arrays import row_blocks
+from sottovoce.arrays import read_array, row_blocks
 from sottovoce.collections import DEMO, FROM_PACKAGE, read_strings
 from sottovoce.encoders import corpus_vectors, load_encoder
 from sottovoce.encoders.base import Encoder, embeddings_folder, has_unit_length, query_side
@@ -175,7 +175,7 @@ class Pool:
         key = hashlib.sha256(f"subjects {SUBJECTS_LAYOUT} {count} {self.sha256}".encode())
         file = embeddings_folder() / f"{key.hexdigest()}.npy"
         with suppress(OSError, ValueError, EOFError):
-            both: IntArray = np.load(file)
+            both: IntArray = read_array(file, mapped=False)
             if both.shape == (2, len(self)) and both.dtype == np.int64:
                 return both[0], both[1]
         subjects = subjects_of(self.vectors, count)

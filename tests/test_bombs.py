@@ -84,5 +84,5 @@ def test_a_packed_text_is_unpacked_up_to_a_bound(tmp_path, monkeypatch):
     file.write_bytes(gzip.compress(b"a" * (1 << 24)))
     with pytest.raises(UsageError, match="unpack it first"):
         files.read_text(file)
-    with pytest.raises(SottovoceError, match="line 1 .* has line ends"):
+    with pytest.raises(SottovoceError, match=r"line 1 .* has line ends"):
         list(files.read_lines(file))

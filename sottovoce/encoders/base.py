@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.lib import format as npy
 
-from sottovoce.arrays import unit_rows
+from sottovoce.arrays import read_array, unit_rows
 from sottovoce.errors import UsageError
 from sottovoce.files import GROWING, locked, move_file
 from sottovoce.paths import cache_folder
@@ -248,7 +248,7 @@ def _encoded(
 
 def _opened(file: Path, shape: tuple[int, int]) -> Float32Array | None:
     with suppress(OSError, ValueError, EOFError):
-        vectors: Float32Array = np.load(file, mmap_mode="r")
+        vectors: Float32Array = read_array(file)
         if vectors.shape == shape and vectors.dtype == np.float32:
             return np.asarray(vectors)
     return None

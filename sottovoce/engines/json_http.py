@@ -73,7 +73,7 @@ class JsonHttp:
             description = tomllib.loads(Path(path).expanduser().read_text(encoding="utf-8"))
         except OSError as error:
             raise UsageError(f"cannot read the engine's file {path}: {error.strerror}") from None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise UsageError(f"{path} is not a TOML file in UTF-8: see docs/engines.md") from None
         return cls(description)
 

@@ -10,12 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from sottovoce.arrays import read_array
 from sottovoce.collections import Document
 from sottovoce.encoders import load_encoder
 from sottovoce.encoders.base import write_vectors
 from sottovoce.engines.dense import Dense
 from sottovoce.engines.lexical import BM25
-from sottovoce.engines.stored_documents import DocumentWriter, StoredDocuments, write_documents
+from sottovoce.engines.stored_documents import (
+    DocumentWriter,
+    StoredDocuments,
+    damaged,
+    write_documents,
+)
 from sottovoce.engines.stored_postings import (
     DOCS,
     EDGES,
@@ -105,16 +111,31 @@ class StoredBM25(BM25):
         self.k1, self.b, self.language = facts.k1, facts.b, facts.language
         self.name = "stored"
         self._documents = StoredDocuments(folder, facts.sha256)
-        self._terms = read_terms(folder)
-        self._edges = np.load(folder / EDGES).tolist()
-        self._docs = np.load(folder / DOCS, mmap_mode="r")
-        self._weights = np.load(folder / WEIGHTS, mmap_mode="r")
+        try:
+            self._terms = read_terms(folder)
+            edges = read_array(folder / EDGES, mapped=False)
+            self._docs, self._weights = read_array(folder / DOCS), read_array(folder / WEIGHTS)
+        except (OSError, ValueError):
+            raise damaged() from None
+        whole = (
+            {edges.dtype.kind, self._docs.dtype.kind, self._weights.dtype.kind} <= {"i", "u"}
+            and edges.shape == (len(self._terms) + 1,)
+            and self._docs.shape == self._weights.shape == (edges[-1],)
+            and edges[0] == 0
+            and (edges[1:] >= edges[:-1]).all()
+            and len(self._documents) == facts.documents
+        )
+        if not whole:
+            raise damaged()
+        self._edges = edges.tolist()
 
     def __repr__(self) -> str:
         return f"StoredBM25({len(self)} documents, k1={self.k1:g}, b={self.b:g})"
 
     def _postings(self, term: int) -> tuple[IntArray, IntArray]:
         docs, weights = super()._postings(term)
+        if len(docs) and not 0 <= docs.min() <= docs.max() < len(self):
+            raise damaged()
         return docs.astype(np.int64), weights.astype(np.int64)
 
 
@@ -131,5 +152,10 @@ class StoredDense(Dense):
             raise SottovoceError(f"the encoder of {folder.name} changed since then: {HOW}, anew")
         self.name = f"stored-dense:{self.encoder.name}"
         self._documents = StoredDocuments(folder, facts.sha256)
-        vectors: Float32Array = np.load(folder / VECTORS, mmap_mode="r")
+        try:
+            vectors: Float32Array = read_array(folder / VECTORS)
+        except (OSError, ValueError):
+            raise damaged() from None
+        if vectors.shape != (len(self._documents), self.encoder.dimension):
+            raise damaged()
         self._use(np.asarray(vectors))

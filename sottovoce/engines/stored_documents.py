@@ -11,9 +11,10 @@ from typing import overload
 
 import numpy as np
 
+from sottovoce.arrays import read_array
 from sottovoce.collections import Document
 from sottovoce.engines.base import Hit, beginning, whole_text
-from sottovoce.errors import UsageError
+from sottovoce.errors import SottovoceError, UsageError
 
 LINES, OFFSETS = "documents.jsonl", "offsets.npy"
 ID_HASHES, ID_PLACES = "id_hashes.npy", "id_places.npy"
@@ -54,22 +55,41 @@ class DocumentWriter:
                 raise UsageError("two documents have the same id: give each an id of its own")
 
 
+def damaged() -> SottovoceError:
+    """What to do about an index whose files are not what they were."""
+    return SottovoceError("the index on disk is damaged: make it anew with 'sottovoce index'")
+
+
 class StoredDocuments:
     """The documents of a folder, each read when it is asked for; what engines ask of documents."""
 
     def __init__(self, folder: Path, sha256: str) -> None:
         self.sha256 = sha256
-        self._offsets = np.load(folder / OFFSETS, mmap_mode="r")
-        self._hashes = np.load(folder / ID_HASHES, mmap_mode="r")
-        self._places = np.load(folder / ID_PLACES, mmap_mode="r")
-        self._lines = np.memmap(folder / LINES, mode="r") if len(self) else np.zeros(0, np.uint8)
+        try:
+            self._offsets = read_array(folder / OFFSETS)
+            self._hashes = read_array(folder / ID_HASHES)
+            self._places = read_array(folder / ID_PLACES)
+            shapes = self._offsets.ndim, self._hashes.shape, self._places.shape
+            if shapes != (1, (len(self),), (len(self),)):
+                raise damaged()
+            self._lines = (
+                np.memmap(folder / LINES, mode="r") if len(self) else np.zeros(0, np.uint8)
+            )
+        except (OSError, ValueError):
+            raise damaged() from None
 
     def __len__(self) -> int:
         return len(self._offsets) - 1
 
     def __getitem__(self, place: int) -> Document:
-        start, stop = self._offsets[place : place + 2].tolist()
-        return Document(*json.loads(self._lines[start:stop].tobytes()))
+        try:
+            start, stop = self._offsets[place : place + 2].tolist()
+            fields = json.loads(self._lines[start:stop].tobytes())
+            if not (len(fields) == 3 and all(isinstance(one, str) for one in fields)):
+                raise damaged()
+        except (ValueError, TypeError, RecursionError):
+            raise damaged() from None
+        return Document(*fields)
 
     def __iter__(self) -> Iterator[Document]:
         return map(self.__getitem__, range(len(self)))

@@ -1,7 +1,8 @@
 """Rows of a Parquet file, few enough at a time to fit into memory, however well they were packed.
 
 A text that is stored once may stand in a million rows: a file of a kilobyte then unpacks to
-terabytes. So texts are read as categories, and rows cut by what they come to, before any is unpacked.
+terabytes. So texts are read as categories, and rows cut by what they come to before any is
+unpacked.
 """
 
 from __future__ import annotations
@@ -88,7 +89,5 @@ def _plain(batch: pyarrow.RecordBatch, schema: pyarrow.Schema) -> pyarrow.Record
         column.cast(field.type) if column.type != field.type and _is_long(field.type) else column
         for column, field in zip(batch.columns, schema, strict=True)
     ]
-    fields = [
-        field.with_type(column.type) for field, column in zip(schema, columns, strict=True)
-    ]
+    fields = [field.with_type(column.type) for field, column in zip(schema, columns, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, schema.metadata))

@@ -44,7 +44,7 @@ MOST_MALFORMED_SHARE = 0.01
 LINES_SHOWN = 20
 
 DAMAGE = (
-    *(EOFError, KeyError, RuntimeError, TypeError, ValueError),
+    *(AttributeError, EOFError, KeyError, OSError, RuntimeError, TypeError, ValueError),
     *(zlib.error, gzip.BadGzipFile, zipfile.BadZipFile),
 )
 """What the decoders raise on data that is not what it claims to be."""

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from sottovoce.arrays import read_array
 from sottovoce.errors import SpaceError, UsageError, need
 from sottovoce.files import GZIP
 from sottovoce.types import Float32Array, IntArray
@@ -292,7 +293,7 @@ def read_npy_parquet(path: Path) -> Iterator[Batch]:
         raise SpaceError(f"{path.name} needs one .parquet file beside it, with its words")
     parquet = need("pyarrow.parquet", "data", "this file of words needs pyarrow")
     words = parquet.read_table(indexes[0]).column(0).to_pylist()
-    vectors = np.load(path, mmap_mode="r")
+    vectors = read_array(path)
     if vectors.ndim != 2 or len(vectors) != len(words):
         raise SpaceError(f"{path.name}: {len(words):,} words, and vectors of {vectors.shape}")
     step = max(1, BLOCK_BYTES // (4 * vectors.shape[1]))

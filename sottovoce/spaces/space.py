@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sottovoce.arrays import row_blocks, row_norms
+from sottovoce.arrays import read_array, row_blocks, row_norms
 from sottovoce.errors import SpaceError, UsageError
 from sottovoce.files import whole_file
 from sottovoce.spaces import store
@@ -78,15 +78,17 @@ class WordSpace:
                 )
             space = cls(
                 name=description["name"],
-                folded=np.load(folder / store.VECTORS, mmap_mode="r"),
+                folded=read_array(folder / store.VECTORS),
                 words=np.memmap(folder / store.WORDS, dtype=np.uint8, mode="r"),
-                offsets=np.load(folder / store.OFFSETS, mmap_mode="r"),
-                table=np.load(folder / store.TABLE, mmap_mode="r"),
+                offsets=read_array(folder / store.OFFSETS),
+                table=read_array(folder / store.TABLE),
                 sha256=description["sha256"],
                 source=description["source"],
                 folder=folder.resolve(),
                 encoder=None if encoder is None else SpaceEncoder(**encoder),
-                axes=np.load(folder / store.AXES) if (folder / store.AXES).exists() else None,
+                axes=read_array(folder / store.AXES, mapped=False)
+                if (folder / store.AXES).exists()
+                else None,
             )
             shape = (description["size"], description["dimension"] + 1)
             stated = description.get("norms", {})
@@ -104,7 +106,7 @@ class WordSpace:
         if (
             space._folded.shape != shape
             or not space._axes_fit()
-            or len(space._offsets) != shape[0] + 1
+            or not store.index_fits(space._offsets, space._table, shape[0])
             or len(space._words) != space._offsets[-1]
         ):
             raise SpaceError(
@@ -192,7 +194,13 @@ class WordSpace:
             raise IndexError(f"word ids must be in 0..{self.size - 1}")
         text, bounds = memoryview(cast("bytes", self._words)), self._offsets
         spans = zip(bounds[distinct].tolist(), bounds[distinct + 1].tolist(), strict=True)
-        decoded = [str(text[start:end], "utf-8") for start, end in spans]
+        try:
+            decoded = [str(text[start:end], "utf-8") for start, end in spans]
+        except UnicodeDecodeError:
+            raise SpaceError(
+                f"the words of the space '{self.name}' are damaged: remove its folder and add or "
+                "import it again"
+            ) from None
         return [decoded[position] for position in inverse.ravel().tolist()]
 
     def id(self, word: str) -> int:
@@ -350,7 +358,7 @@ def _kept_on_disk(
         return make()
     file = folder / f"{name}.npy"
     with suppress(OSError, ValueError, EOFError):
-        kept: IntArray = np.load(file)
+        kept: IntArray = read_array(file, mapped=False)
         if kept.shape == (size,) and kept.dtype.kind == "i":
             return kept.astype(np.int64)
     made = make()

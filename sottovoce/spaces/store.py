@@ -22,6 +22,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -76,6 +77,22 @@ def hash_table(hashes: NDArray[np.uint64]) -> NDArray[np.int32]:
         pending = pending[~placed]
         slots[pending] = (slots[pending] + 1) & (size - 1)
     return table
+
+
+def index_fits(offsets: NDArray[Any], table: NDArray[Any], size: int) -> bool:
+    """Whether words begin one after the other, and every look-up leads to one of them or ends."""
+    return bool(
+        offsets.dtype == np.int64
+        and offsets.shape == (size + 1,)
+        and offsets[0] == 0
+        and (offsets[1:] >= offsets[:-1]).all()
+        and table.dtype == np.int32
+        and table.ndim == 1
+        and len(table).bit_count() == 1
+        and table.min() >= EMPTY_SLOT
+        and table.max() < size
+        and (table == EMPTY_SLOT).any()
+    )
 
 
 def with_half_norms(vectors: FloatArray) -> Float32Array:
