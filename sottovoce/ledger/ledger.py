@@ -171,7 +171,7 @@ class Ledger:
             self.folder,
             wait=self.wait,
             write=write,
-            after=lambda *opened: anchor.write(self.folder, Book(*opened, self.folder)),
+            after=lambda c, key: anchor.write(self.folder, Book(c, key, self.folder)),
         ) as (connection, key):
             book = Book(connection, key, self.folder)
             # If the anchor is another one now, somebody has reset the ledger in the meantime.
