@@ -6,13 +6,17 @@ Messages name files and lines, and never repeat what is in them.
 from __future__ import annotations
 
 import csv
+import ctypes
 import gzip
 import hashlib
 import io
 import json
 import os
 import secrets
+import shutil
 import sys
+import tempfile
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -34,6 +38,10 @@ NO_LINKS: int = getattr(os, "O_NOFOLLOW", 0)
 """Open no file through a link, where the system knows how: another user may have made it."""
 ATTEMPTS = 5
 """To give a folder its name, while other processes may do the same."""
+AT_CURRENT, SWAP = -100, 2
+"""Where names begin, and that two of them change places, for the system."""
+SCRATCH_LOCK, SCRATCH_SECONDS = ".lock", 60.0
+"""A scratch folder that is younger may not have its lock yet."""
 
 
 # Reading: text and tables, perhaps gzipped.
@@ -274,38 +282,83 @@ def settle_file(file: Path) -> None:
 def move_file(file: Path, to: Path) -> None:
     """Give a file that is on disk its name, and wait until the name is on disk."""
     file.replace(to)
-    if sys.platform != "win32":
-        folder = os.open(to.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    _sync_names(to.parent)
+
+
+def settle_folder(folder: Path) -> None:
+    """Wait until the files of a folder, and their names, are on disk."""
+    for path in folder.iterdir():
+        settle_folder(path) if path.is_dir() else _sync(path)
+    _sync_names(folder)
 
 
 def move_folder(
     made: Path, to: Path, aside: Path, keep: Callable[[], bool] = lambda: False
 ) -> None:
-    """Give a finished folder its name. A folder of that name is moved into ``aside``.
+    """Give a finished folder its name, when all of it is on disk.
 
-    ``keep`` is asked before: it says whether the folder that is there will do as well.
+    A folder of that name changes places with it, or is moved into ``aside`` where the system cannot
+    do that. ``keep`` is asked before: it says whether the folder that is there will do as well.
     """
+    settle_folder(made)
     for attempt in range(ATTEMPTS):
         try:
             made.rename(to)
         except OSError as error:
             failure = error
-        else:
-            return
-        if keep():
-            return
-        with suppress(OSError):
-            to.rename(aside / f"replaced-{attempt}")
+            if keep():
+                return
+            if not exchange(made, to):
+                with suppress(OSError):
+                    to.rename(aside / f"replaced-{attempt}")
+                continue
+        _sync_names(to.parent)
+        return
     raise failure
 
 
+def exchange(one: Path, two: Path) -> bool:
+    """Let two folders change names in one step; False where the system cannot."""
+    system = ctypes.CDLL(None, use_errno=True) if sys.platform != "win32" else None
+    names = os.fsencode(one), os.fsencode(two)
+    if (rename := getattr(system, "renameat2", None)) is not None:  # Linux
+        return bool(rename(AT_CURRENT, names[0], AT_CURRENT, names[1], SWAP) == 0)
+    if (rename := getattr(system, "renamex_np", None)) is not None:  # macOS
+        return bool(rename(*names, SWAP) == 0)
+    return False
+
+
+@contextmanager
+def scratch_folder(parent: Path, prefix: str) -> Iterator[Path]:
+    """Give a private folder inside another one, which goes away at the end.
+
+    One that a killed process left goes away, too: nobody holds its lock.
+    """
+    for left in parent.glob(f"{prefix}*"):
+        with suppress(OSError, UsageError):
+            if time.time() - left.stat().st_mtime > SCRATCH_SECONDS:
+                with locked(left / SCRATCH_LOCK, wait=False):
+                    pass
+                shutil.rmtree(left, ignore_errors=True)
+    with (
+        tempfile.TemporaryDirectory(prefix=prefix, dir=parent) as scratch,
+        locked(Path(scratch) / SCRATCH_LOCK, wait=True),
+    ):
+        yield Path(scratch)
+
+
 def _sync(file: Path) -> None:
-    with file.open("rb") as handle:
+    with file.open("r+b") as handle:  # Windows waits only for what may be written.
         os.fsync(handle.fileno())
+
+
+def _sync_names(folder: Path) -> None:
+    if sys.platform != "win32":
+        names = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(names)
+        finally:
+            os.close(names)
 
 
 # Locking.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from platformdirs import user_cache_path, user_data_path
+from platformdirs import user_cache_path, user_data_path, user_state_path
 
 HOME_VARIABLE = "SOTTOVOCE_HOME"
 
@@ -35,6 +35,13 @@ def data_folder() -> Path:
 def ledger_folder() -> Path:
     """The folder of the ledger and its key, private to the user."""
     return data_folder() / "ledger"
+
+
+def ledger_anchor() -> Path:
+    """Where it is noted how far the user's ledger is: not in the folder that backups restore."""
+    home = os.environ.get(HOME_VARIABLE)
+    folder = Path(home).expanduser() if home else user_state_path("sottovoce")
+    return folder / "ledger.anchor"
 
 
 def experiments_folder() -> Path:

@@ -292,7 +292,8 @@ def test_a_pool_is_made_whole_or_not_at_all_and_work_goes_on(tmp_path):
     assert not [left for left in pools_folder().iterdir() if left.name != "many"]
     rest = FailingEncoder(10_000)
     make_pool("many", [str(path)], rest)
-    assert rest.asked == 3000 - 2048, "what was encoded before is not encoded again"
+    # But for the last block, which may not be on disk after a power cut.
+    assert rest.asked == 3000 - 1024, "what was encoded before is not encoded again"
     assert made_pools() == ["many"]
 
 

@@ -96,12 +96,26 @@ def budget(
 
 
 @app.command(cls=DiscreetCommand)
-def check() -> None:
-    """Go through the whole ledger, and say whether a record was changed or removed."""
+def check(
+    accept_older: Annotated[
+        bool,
+        typer.Option(
+            "--accept-older",
+            help="Go on with an older copy, as from a backup: what was released since is not "
+            "counted.",
+        ),
+    ] = False,
+) -> None:
+    """Go through the whole ledger: is a record changed or missing, is it an older copy."""
     from sottovoce.ledger import Ledger
 
-    count = Ledger.open(create=False).check()
+    ledger = Ledger.accept_older() if accept_older else Ledger.open(create=False)
+    count = ledger.check()
     typer.echo(f"{count:,} records, none changed or removed")
+    if not ledger.anchored:
+        say("Whether it is an older copy cannot be told: the note of how far it was is missing.")
+    if ledger.remark:
+        say(ledger.remark)
 
 
 @app.command(cls=DiscreetCommand)

@@ -269,7 +269,10 @@ def _make(
 def _grow(
     growing: Path, shape: tuple[int, int], blocks: Callable[[int], Iterator[Float32Array]]
 ) -> None:
-    """Append the rows that are missing, on disk block by block."""
+    """Append the rows that are missing, on disk block by block.
+
+    The last block may not have been on disk when the power went: it is made again.
+    """
     header, row = _header(shape), shape[1] * 4
     with growing.open("a+b") as out:
         out.seek(0)
@@ -278,6 +281,7 @@ def _grow(
             out.truncate(0)
             out.write(header)
             done = 0
+        done = max(0, done - 1) // TEXTS_AT_A_TIME * TEXTS_AT_A_TIME
         out.truncate(len(header) + done * row)
         for block in blocks(done):
             out.write(block.astype("<f4").tobytes())

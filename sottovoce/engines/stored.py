@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,14 @@ import numpy as np
 from sottovoce.arrays import read_array
 from sottovoce.collections import Document
 from sottovoce.encoders import load_encoder
-from sottovoce.encoders.base import write_vectors
+from sottovoce.encoders.base import Encoder, write_vectors
 from sottovoce.engines.dense import Dense
 from sottovoce.engines.lexical import BM25
 from sottovoce.engines.stored_documents import (
+    ID_HASHES,
+    ID_PLACES,
+    LINES,
+    OFFSETS,
     DocumentWriter,
     StoredDocuments,
     damaged,
@@ -25,17 +30,19 @@ from sottovoce.engines.stored_documents import (
 from sottovoce.engines.stored_postings import (
     DOCS,
     EDGES,
+    TERMS,
     WEIGHTS,
     PostingsWriter,
     read_terms,
     write_postings,
 )
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.files import write_whole
+from sottovoce.files import GROWING, locked, move_file, settle_file, write_whole
 from sottovoce.text.words import ENGLISH, LANGUAGES
 from sottovoce.types import Float32Array, IntArray, Progress
 
-FACTS, VECTORS = "index.json", "vectors.npy"
+FACTS, VECTORS, LOCK = "index.json", "vectors.npy", ".lock"
+FILES = (LINES, OFFSETS, ID_HASHES, ID_PLACES, TERMS, EDGES, DOCS, WEIGHTS, VECTORS)
 LAYOUT = 1
 """Raised when an index of the same documents would look different."""
 HOW = "make it with 'sottovoce index COLLECTION FOLDER'"
@@ -43,7 +50,10 @@ HOW = "make it with 'sottovoce index COLLECTION FOLDER'"
 
 @dataclass(frozen=True)
 class IndexFacts:
-    """What an index was made of; ``encoder`` is None where it has no vectors."""
+    """What an index was made of; ``encoder`` is None where it has no vectors.
+
+    ``sizes`` says how long its files are: the power may go while a computer thinks they are there.
+    """
 
     layout: int
     documents: int
@@ -53,6 +63,7 @@ class IndexFacts:
     b: float
     encoder: str | None = None
     encoder_fingerprint: str | None = None
+    sizes: dict[str, int] = field(default_factory=dict)
 
 
 def make_index(
@@ -76,18 +87,45 @@ def make_index(
     if (folder / FACTS).exists():
         raise UsageError(f"the folder {folder.name} holds an index: remove it, or name another")
     folder.mkdir(parents=True, exist_ok=True)
-    writer, postings = DocumentWriter(folder), PostingsWriter(folder, language)
-    count = write_postings(write_documents(documents, writer), postings)
-    sha256 = writer.finish()
-    postings.finish(k1, b)
-    facts = IndexFacts(LAYOUT, count, sha256, language, k1, b)
-    if encoder is not None:
-        loaded = load_encoder(encoder)
-        texts = StoredDocuments(folder, sha256).texts()
-        write_vectors(folder / VECTORS, loaded, texts, progress)
-        facts = IndexFacts(LAYOUT, count, sha256, language, k1, b, loaded.name, loaded.fingerprint)
-    write_whole(folder / FACTS, json.dumps(asdict(facts), indent=1).encode())
+    busy = f"another process writes an index into {folder.name}: wait for it"
+    with locked(folder / LOCK, wait=False, busy=busy, remove=True):
+        writer, postings = DocumentWriter(folder), PostingsWriter(folder, language)
+        count = write_postings(write_documents(documents, writer), postings)
+        sha256 = writer.finish()
+        postings.finish(k1, b)
+        facts = IndexFacts(LAYOUT, count, sha256, language, k1, b)
+        if encoder is not None:
+            loaded = load_encoder(encoder)
+            _write_vectors(folder, sha256, loaded, progress)
+            facts = replace(facts, encoder=loaded.name, encoder_fingerprint=loaded.fingerprint)
+        else:
+            (folder / VECTORS).unlink(missing_ok=True)
+        facts = replace(facts, sizes=_sizes(folder))
+        for name in facts.sizes:
+            settle_file(folder / name)
+        write_whole(folder / FACTS, json.dumps(asdict(facts), indent=1).encode())
+        _remove_leftovers(folder)
     return facts
+
+
+def _write_vectors(folder: Path, sha256: str, encoder: Encoder, progress: Progress | None) -> None:
+    """The vectors of all documents; what a killed process left is used for the same ones only."""
+    key = hashlib.sha256(f"{sha256} {encoder.name} {encoder.fingerprint}".encode()).hexdigest()
+    growing = folder / f".{key}.npy"
+    write_vectors(growing, encoder, StoredDocuments(folder, sha256).texts(), progress)
+    move_file(growing, folder / VECTORS)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """What killed processes left, once an index is whole."""
+    for file in folder.glob(".*"):
+        if file.suffix in {".npy", GROWING}:
+            file.unlink()
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    """How long each file of an index is."""
+    return {name: (folder / name).stat().st_size for name in FILES if (folder / name).exists()}
 
 
 def index_facts(folder: Path) -> IndexFacts:
@@ -99,6 +137,8 @@ def index_facts(folder: Path) -> IndexFacts:
         raise UsageError(f"the folder {folder.name} holds no whole index: {HOW}") from None
     if facts.layout != LAYOUT:
         raise SottovoceError(f"the index {folder.name} has another layout: {HOW}, anew")
+    if facts.sizes and facts.sizes != _sizes(folder):
+        raise SottovoceError(f"the index {folder.name} is damaged: remove it, and {HOW}, anew")
     return facts
 
 

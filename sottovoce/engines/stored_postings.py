@@ -60,7 +60,7 @@ class PostingsWriter:
         self._df = np.bincount(terms, minlength=len(self._terms)) + np.pad(
             self._df, (0, len(self._terms) - len(self._df))
         )
-        run = self._folder / f"run{len(self._runs)}.npy"
+        run = self._folder / f".run{len(self._runs)}.npy"
         np.save(run, np.stack([terms, docs, counts]).astype(np.int32))
         self._runs.append(run)
         self._waiting, self._places = array("i"), array("i")

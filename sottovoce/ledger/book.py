@@ -149,6 +149,23 @@ class Book:
         """The key by which words are drawn that are to be remembered."""
         return self._key.for_memory()
 
+    @property
+    def name(self) -> str:
+        """What tells this ledger from any other, for those without the key."""
+        return self._key.seal("ledger")[:32]
+
+    @property
+    def end(self) -> tuple[int, str]:
+        """How many records there are, and the hash of the last one."""
+        return self._state.records, self._state.head
+
+    def has(self, number: int, link: str) -> bool:
+        """Whether the record of a number is the one with this hash."""
+        row = self._connection.execute(
+            "SELECT link FROM records WHERE number = ?", (number,)
+        ).fetchone()
+        return (row[0] if row else "") == link
+
     # Budgets
 
     @property

@@ -2,7 +2,7 @@
 
 Every transaction has its own connection, so that threads, forks and a folder that was put aside
 in the meantime cannot mix anything up. SQLite's write-ahead log, synchronised in full, puts what
-was committed on disk before the caller goes on.
+was committed on disk before the caller goes on; on a folder of the network a rollback journal does.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ import secrets
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from sottovoce.ledger import network
 from sottovoce.ledger.book import APPLICATION, CREATE_TABLES, KEY_BYTES, VERSION, Book, Key
 from sottovoce.ledger.entries import DamagedLedgerError, LedgerError, NoLedgerError
 
 DATABASE, KEY = "ledger.db", "ledger.key"
+NO_LOCKS = ("SQLITE_IOERR_LOCK", "SQLITE_IOERR_RDLOCK", "SQLITE_IOERR_CHECKRESERVEDLOCK")
 
 
 def exists(folder: Path) -> bool:
@@ -49,7 +51,8 @@ def create(folder: Path) -> None:
             _write_private(scratch / KEY, key)
             _write_private(scratch / DATABASE, b"")
             with _connected(scratch / DATABASE, wait=0) as connection:
-                connection.execute("PRAGMA journal_mode = WAL")
+                if network.file_system(folder) is None:
+                    connection.execute("PRAGMA journal_mode = WAL")
                 connection.executescript(CREATE_TABLES)
                 Book.begin(connection, Key(key))
             _sync_names(scratch)
@@ -73,9 +76,17 @@ def set_aside(folder: Path) -> Path:
 
 @contextmanager
 def transaction(
-    folder: Path, *, write: bool, wait: float
+    folder: Path,
+    *,
+    wait: float,
+    write: bool,
+    after: Callable[[sqlite3.Connection, Key], None] | None = None,
 ) -> Iterator[tuple[sqlite3.Connection, Key]]:
-    """All or nothing. While one writes, other processes wait; it is on disk when it ends."""
+    """All or nothing. While one writes, other processes wait; it is on disk when it ends.
+
+    ``after`` is called when something was written, while no other process writes; if none lets us,
+    it is not called.
+    """
     if not exists(folder):
         raise NoLedgerError(f"there is no ledger in {folder}: nothing has been counted there yet")
     file = folder / DATABASE
@@ -93,6 +104,10 @@ def transaction(
                 )
             yield connection, key
             connection.execute("COMMIT")
+            if write and after is not None:
+                with suppress(sqlite3.OperationalError):
+                    connection.execute("BEGIN IMMEDIATE")
+                    after(connection, key)
 
 
 @contextmanager
@@ -103,6 +118,8 @@ def _connected(file: Path, wait: float) -> Iterator[sqlite3.Connection]:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA fullfsync = ON")
         connection.execute("PRAGMA secure_delete = ON")
+        if network.file_system(file.parent) is not None:
+            connection.execute("PRAGMA journal_mode = DELETE")
         yield connection
 
 
@@ -160,6 +177,12 @@ def _explained(folder: Path, wait: float = 0.0) -> Iterator[None]:
 
 def _explanation(error: sqlite3.Error, folder: Path, wait: float) -> LedgerError:
     name = getattr(error, "sqlite_errorname", type(error).__name__)
+    if name in NO_LOCKS:
+        return LedgerError(
+            f"the folder {folder} has no locks ({name}), as some folders of the network, so that "
+            "two programs could spend the same budget, and nothing may be released: choose a "
+            "folder on this machine with the environment variable SOTTOVOCE_HOME"
+        )
     # The low byte is the kind of failure, the rest its detail.
     match getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:

@@ -322,6 +322,18 @@ class DamagedLedgerError(LedgerError):
         )
 
 
+class OlderLedgerError(LedgerError):
+    """The ledger is sound, and not the latest: records that were counted are not in it."""
+
+    def __init__(self, folder: Path, records: int, counted: int) -> None:
+        super().__init__(
+            f"the ledger in {folder} is an older copy: it has {records:,} records, and {counted:,} "
+            "had been counted here, so nothing may be released. Put the newer one back; if it is "
+            "lost, go on with this one by 'sottovoce ledger check --accept-older': what was "
+            "released since then stays released, and is not counted"
+        )
+
+
 class OtherCompanyError(SottovoceError):
     """The same query has left in other company: what both have in common would give it away."""
 

