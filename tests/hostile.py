@@ -213,6 +213,8 @@ def overhearing() -> Iterator[Heard]:
     try:
         with redirect_stdout(heard), redirect_stderr(heard), warnings.catch_warnings():
             warnings.simplefilter("always")
+            # Ctrl-C may drop a socket while it is opened; that says nothing.
+            warnings.simplefilter("ignore", ResourceWarning)
             yield heard
     finally:
         root.removeHandler(handler)
