@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+import signal
 import socket
 import ssl
 import time
@@ -227,6 +228,29 @@ def test_a_connection_closed_between_queries_is_opened_again():
         answers = engine(server, retries=0).search(["fish", "water", "tank"], 10)
     assert [len(hits) for hits in answers] == [2, 2, 2]
     assert len(server.requests) == server.connections == 3
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers here")
+def test_after_ctrl_c_the_next_query_gets_its_own_answer():
+    def answer(request):
+        if "q=slow" in request.target:
+            yield reply({"results": [{"id": "late", "title": "t"}]})[0][:40]
+            time.sleep(0.3)
+        yield from reply({"results": [{"id": "own", "title": "t"}]})
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with web(answer) as server:
+        asked = engine(server)
+        before = signal.signal(signal.SIGALRM, interrupt)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            with pytest.raises(KeyboardInterrupt):
+                asked.search(["slow"], 5)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        assert [hit.doc_id for hit in asked.search(["quick"], 5)[0]] == ["own"]
 
 
 def test_queries_keep_their_pause():

@@ -120,8 +120,11 @@ class Transport:
         try:
             with self._send(target, body, headers) as response:
                 data = self._read(response)
-        except Exception as error:
+        except BaseException as error:
+            # After Ctrl-C, too: the next request must not meet half an answer.
             self._connection.close()
+            if not isinstance(error, Exception):
+                raise
             raise reason(str(self.address), error) from None
         return read_json(str(self.address), response.status, response.headers, data)
 
