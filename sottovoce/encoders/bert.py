@@ -24,9 +24,9 @@ from sottovoce.encoders.bert_names import (
     distance_bias,
     place_vectors,
 )
+from sottovoce.encoders.file_hashes import remembered_hash
 from sottovoce.encoders.tokenizer import TextTokenizer
 from sottovoce.errors import SottovoceError
-from sottovoce.files import files_hash
 from sottovoce.threads import parallel_map
 from sottovoce.types import BoolArray, Float32Array, IntArray
 
@@ -107,7 +107,7 @@ class BertEncoder:
     @cached_property
     def fingerprint(self) -> str:
         model = self._model
-        files = files_hash((model.weights, model.tokenizer, *model.settings_files))
+        files = remembered_hash((model.weights, model.tokenizer, *model.settings_files))
         return hashlib.sha256(f"{files} int8".encode()).hexdigest() if model.int8 else files
 
     def encode(self, texts: Sequence[str]) -> Float32Array:
