@@ -10,12 +10,11 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
 
 from sottovoce.cli.output import DiscreetCommand, DiscreetGroup
 
 RELEASE = "Search and release"
-LAB = "Privacy lab: what could be learnt"
+LAB = "Privacy lab (what could be learnt)"
 SETUP = "Set-up and accounts"
 
 COMMANDS: dict[str, dict[str, str]] = {
@@ -69,24 +68,17 @@ class LazyGroup(DiscreetGroup):
         return load_command(cmd_name) if cmd_name in PANELS else None
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        _ListedGroup(
-            name=self.name,
-            help=self.help,
-            epilog=self.epilog,
-            params=self.params,
-            rich_markup_mode=self.rich_markup_mode,
-        ).format_help(ctx, formatter)
+        """In plain text: the package rich would take as long as all the rest of the start."""
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        self.format_options(ctx, formatter)
+        self.format_epilog(ctx, formatter)
 
-
-class _ListedGroup(DiscreetGroup):
-    """What ``--help`` shows: names and lines, nothing to run."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(PANELS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        panel = PANELS[cmd_name]
-        return TyperCommand(cmd_name, help=COMMANDS[panel][cmd_name], rich_help_panel=panel)
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        width = max(map(len, PANELS))
+        for panel, lines in COMMANDS.items():
+            with formatter.section(panel):
+                formatter.write_dl([(name.ljust(width), line) for name, line in lines.items()])
 
 
 def load_command(name: str) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,16 +17,16 @@ import numpy as np
 
 from sottovoce.arrays import unit_rows
 from sottovoce.encoders.base import readable, shared_encoder
-from sottovoce.encoders.bert_graph import BIAS, STATES, TOKENS, bert_session
+from sottovoce.encoders.bert_graph import BIAS, TOKENS, BertSession
 from sottovoce.encoders.bert_names import (
     RELATIVE_BIAS,
     called_as_bert,
     distance_bias,
     place_vectors,
 )
+from sottovoce.encoders.file_hashes import remembered_hash
 from sottovoce.encoders.tokenizer import TextTokenizer
 from sottovoce.errors import SottovoceError
-from sottovoce.files import files_hash
 from sottovoce.threads import parallel_map
 from sottovoce.types import BoolArray, Float32Array, IntArray
 
@@ -82,7 +84,7 @@ class BertEncoder:
         try:
             self._words = weights["embeddings.word_embeddings.weight"]
             places = place_vectors(weights)
-            self._session = bert_session(
+            self._session = BertSession(
                 weights, model.layers, model.heads, model.epsilon, int8=model.int8
             )
         except KeyError:
@@ -105,7 +107,7 @@ class BertEncoder:
     @cached_property
     def fingerprint(self) -> str:
         model = self._model
-        files = files_hash((model.weights, model.tokenizer, *model.settings_files))
+        files = remembered_hash((model.weights, model.tokenizer, *model.settings_files))
         return hashlib.sha256(f"{files} int8".encode()).hexdigest() if model.int8 else files
 
     def encode(self, texts: Sequence[str]) -> Float32Array:
@@ -137,29 +139,45 @@ class BertEncoder:
         inputs = {TOKENS: embedded}
         if self._distances is not None:
             inputs[BIAS] = distance_bias(self._distances, tokens.shape[1])
-        (states,) = self._session.run([STATES], inputs)
+        states = self._session.states(inputs)
         pooled = states[:, 0] if self._model.pooling == "cls" else states.mean(axis=1)
         return np.asarray(pooled, dtype=np.float32)
 
 
 def onnx_is_here() -> bool:
-    """Whether the packages are installed that BERT encoders need."""
-    return all(importlib.util.find_spec(name) is not None for name in ("onnx", "onnxruntime"))
+    """Whether the package is installed that BERT encoders need."""
+    return importlib.util.find_spec("onnxruntime") is not None
 
 
 def _read_weights(file: Path) -> dict[str, Float32Array]:
-    """The weights as float32, under BERT's names."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
+    """The weights as float32, under BERT's names; mapped where the file has them like that."""
+    from safetensors import SafetensorError, safe_open
 
     try:
-        weights = load_file(file)
-    except (SafetensorError, KeyError) as error:
+        with safe_open(file, framework="np") as opened:  # It checks that places and sizes agree.
+            mapped = _mapped(file)
+            names = [name for name in opened.keys() if name not in mapped]  # noqa: SIM118
+            weights = mapped | {name: opened.get_tensor(name) for name in names}
+    except (SafetensorError, KeyError, TypeError) as error:
         raise SottovoceError(
             f"{file} could not be read ({type(error).__name__}): get the files of the model again"
         ) from None
-    names = called_as_bert(weights)
-    return {name: array.astype(np.float32, copy=False) for name, array in names.items()}
+    named = called_as_bert(weights)
+    return {name: array.astype(np.float32, copy=False) for name, array in named.items()}
+
+
+def _mapped(file: Path) -> dict[str, Float32Array]:
+    """The weights of a sound file that are float32, read when they are used."""
+    data = np.memmap(file, dtype=np.uint8, mode="r")
+    start = 8 + int.from_bytes(data[:8].tobytes(), "little")
+    described = json.loads(data[8:start].tobytes())
+    described.pop("__metadata__", None)
+    arrays = {}
+    for name, about in described.items():
+        first, end = (start + place for place in about["data_offsets"])
+        if about["dtype"] == "F32" and sys.byteorder == "little" and first % 4 == 0:
+            arrays[name] = np.asarray(data[first:end]).view(np.float32).reshape(about["shape"])
+    return arrays
 
 
 def _batches(places: list[int], lengths: list[int]) -> list[list[int]]:

@@ -7,17 +7,14 @@ tokens, so that nothing is padded and no mask is needed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.encoders.bert_names import RELATIVE_BIAS
+from sottovoce.encoders.onnx_file import FLOAT, UINT8, OnnxFile
 from sottovoce.types import Float32Array
-
-if TYPE_CHECKING:
-    import onnxruntime
-    from onnx import NodeProto, TensorProto
 
 Weights = Mapping[str, Float32Array]
 
@@ -35,50 +32,51 @@ _WEIGHT_STEPS = 63
 _LAST_AXIS, _PER_STEP, _MIDDLE_AND_HALF, _ZERO_POINT = "axis", "per_step", "half", "zero"
 
 
-def bert_session(
-    weights: Weights, layers: int, heads: int, epsilon: float, *, int8: bool = False
-) -> onnxruntime.InferenceSession:
+class BertSession:
     """A session of one thread: batches run side by side on our own threads.
 
     ``int8``: dense maps are products of whole numbers; quicker, and not quite the same.
     """
-    import onnxruntime
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    # Not all fusions: a sum fused with its normalization takes longer than the two of them.
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    model = bert_graph(_Int8Graph if int8 else _Graph, weights, layers, heads, epsilon)
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    def __init__(
+        self, weights: Weights, layers: int, heads: int, epsilon: float, *, int8: bool = False
+    ) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        # Not all fusions: a sum fused with its normalization takes longer than the two of them.
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        kind = _Int8Graph if int8 else _Graph
+        model, arrays = bert_graph(kind, weights, layers, heads, epsilon)
+        # The session reads the arrays where they are: they must not go before it does.
+        self._arrays = arrays
+        values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in arrays.values()]
+        options.add_external_initializers(list(arrays), values)
+        self._session = onnxruntime.InferenceSession(
+            model, options, providers=["CPUExecutionProvider"]
+        )
+
+    def states(self, inputs: dict[str, Float32Array]) -> Float32Array:
+        """The states of the last layer, (texts, places, width)."""
+        (states,) = self._session.run([STATES], inputs)
+        return np.asarray(states, dtype=np.float32)
 
 
 def bert_graph(
     kind: type[_Graph], weights: Weights, layers: int, heads: int, epsilon: float
-) -> bytes:
-    """The model as a file of the format ONNX."""
-    from onnx import TensorProto, helper
-
+) -> tuple[bytes, dict[str, NDArray[Any]]]:
+    """The model as a file of the format ONNX, and the arrays that it names."""
     graph = kind(weights, heads, epsilon)
     states = graph.normalized(TOKENS, "embeddings.LayerNorm")
     for number in range(layers):
         states = graph.layer(states, f"encoder.layer.{number}")
     graph.node("Identity", [states], STATES)
-    width = len(weights["embeddings.LayerNorm.weight"])
-    shape: list[str | int | None] = ["texts", "places", width]
-    inputs = [helper.make_tensor_value_info(TOKENS, TensorProto.FLOAT, shape)]
+    shape = ("texts", "places", len(weights["embeddings.LayerNorm.weight"]))
+    inputs: dict[str, Sequence[str | int]] = {TOKENS: shape}
     if graph.has_bias:
-        square: list[str | int | None] = [1, heads, "places", "places"]
-        inputs.append(helper.make_tensor_value_info(BIAS, TensorProto.FLOAT, square))
-    made = helper.make_graph(
-        graph.nodes,
-        "bert",
-        inputs,
-        [helper.make_tensor_value_info(STATES, TensorProto.FLOAT, shape)],
-        graph.constants,
-    )
-    opsets = [helper.make_opsetid("", 18), helper.make_opsetid(_FUSED, 1)]
-    model: bytes = helper.make_model(made, opset_imports=opsets, ir_version=8).SerializeToString()
-    return model
+        inputs[BIAS] = (1, heads, "places", "places")
+    return graph.file.finished(inputs, {STATES: shape}, {"": 18, _FUSED: 1}), graph.file.arrays
 
 
 class _Graph:
@@ -87,8 +85,7 @@ class _Graph:
     def __init__(self, weights: Weights, heads: int, epsilon: float) -> None:
         self.weights, self.heads, self.epsilon = weights, heads, epsilon
         self.has_bias = RELATIVE_BIAS in weights
-        self.nodes: list[NodeProto] = []
-        self.constants: list[TensorProto] = []
+        self.file = OnnxFile()
 
     def layer(self, states: str, name: str) -> str:
         """One layer: attention, then two dense maps, each added to what it started from."""
@@ -139,18 +136,13 @@ class _Graph:
         return self.constant(name, self.weights[name])
 
     def constant(self, name: str, array: NDArray[Any]) -> str:
-        from onnx import numpy_helper
-
-        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
-        return name
+        return self.file.constant(name, array)
 
     def node(
         self, kind: str, inputs: Sequence[str], *outputs: str, domain: str = "", **settings: Any
     ) -> str:
         """An operator; answers the name of its first output."""
-        from onnx import helper
-
-        self.nodes.append(helper.make_node(kind, inputs, outputs, domain=domain, **settings))
+        self.file.node(kind, inputs, outputs, domain, **settings)
         return outputs[0]
 
 
@@ -170,8 +162,6 @@ class _Int8Graph(_Graph):
         self.constant(_ZERO_POINT, np.array(_MIDDLE, np.uint8))
 
     def times(self, states: str, matrix: Float32Array, name: str) -> str:
-        from onnx import TensorProto
-
         steps = np.maximum(np.abs(matrix).max(axis=0), np.finfo(np.float32).tiny) / _WEIGHT_STEPS
         whole = self.constant(f"{name}.whole", np.rint(matrix / steps).astype(np.int8))
 
@@ -180,9 +170,9 @@ class _Int8Graph(_Graph):
         step = self.node("Mul", [largest, _PER_STEP], f"{name}.step")
         scaled = self.node("Div", [states, step], f"{name}.scaled")
         shifted = self.node("Add", [scaled, _MIDDLE_AND_HALF], f"{name}.shifted")
-        rounded = self.node("Cast", [shifted], f"{name}.rounded", to=TensorProto.UINT8)
+        rounded = self.node("Cast", [shifted], f"{name}.rounded", to=UINT8)
 
         product = self.node("MatMulInteger", [rounded, whole, _ZERO_POINT], f"{name}.integer")
-        product = self.node("Cast", [product], f"{name}.float", to=TensorProto.FLOAT)
+        product = self.node("Cast", [product], f"{name}.float", to=FLOAT)
         product = self.node("Mul", [product, step], f"{name}.by_place")
         return self.node("Mul", [product, self.constant(f"{name}.steps", steps)], name)

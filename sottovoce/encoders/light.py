@@ -17,9 +17,9 @@ import numpy as np
 
 from sottovoce.arrays import unit_rows
 from sottovoce.encoders.base import readable, shared_encoder
+from sottovoce.encoders.file_hashes import remembered_hash
 from sottovoce.encoders.tokenizer import TextTokenizer
 from sottovoce.errors import SottovoceError
-from sottovoce.files import files_hash
 from sottovoce.types import BoolArray, Float32Array
 
 WORDS_REMEMBERED = 100_000
@@ -59,7 +59,7 @@ class LightEncoder:
 
     @cached_property
     def fingerprint(self) -> str:
-        return files_hash(self._files)
+        return remembered_hash(self._files)
 
     def encode(self, texts: Sequence[str]) -> Float32Array:
         split = [text.split() for text in readable(texts)]

@@ -41,12 +41,15 @@ class Lexical(DocumentEngine, ABC):
         if language != ENGLISH:
             self.name = f"{self.name}:{language}"
         self._terms: dict[str, int] = {}
+        ids: dict[str, int] = {}  # The term of each word: words are stemmed once.
         terms, lengths = array("q"), array("q")
         for document in self._documents:
-            document_stems = stems(content_words(whole_text(document), language), language)
-            ids = [self._terms.setdefault(stem, len(self._terms)) for stem in document_stems]
-            terms.extend(ids)
-            lengths.append(len(document_stems))
+            words = content_words(whole_text(document), language)
+            new = [word for word in dict.fromkeys(words) if word not in ids]
+            for word, stem in zip(new, stems(new, language), strict=True):
+                ids[word] = self._terms.setdefault(stem, len(self._terms))
+            terms.extend([ids[word] for word in words])
+            lengths.append(len(words))
         self._index(np.asarray(terms, dtype=np.int64), np.asarray(lengths, dtype=np.int64))
 
     def _index(self, terms: IntArray, lengths: IntArray) -> None:

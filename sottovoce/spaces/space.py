@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,7 +20,7 @@ from sottovoce.spaces import store
 from sottovoce.spaces.nearest import Nearest
 from sottovoce.spaces.output_vocabulary import OutputVocabulary
 from sottovoce.spaces.space_encoder import SpaceEncoder
-from sottovoce.types import UNKNOWN, Float32Array, Float64Array, IntArray
+from sottovoce.types import UNKNOWN, BoolArray, Float32Array, Float64Array, IntArray
 
 NORMS_SAMPLED = 10_000
 """Vectors measured when a space is opened whose description does not say how long they are."""
@@ -44,7 +45,7 @@ class WordSpace:
         *,
         name: str,
         folded: Float32Array,
-        words: bytes | np.memmap[Any, np.dtype[np.uint8]],
+        words: bytes | NDArray[np.uint8],
         offsets: NDArray[np.int64],
         table: NDArray[np.int32],
         sha256: str | None = None,
@@ -78,10 +79,11 @@ class WordSpace:
                 )
             space = cls(
                 name=description["name"],
-                folded=read_array(folder / store.VECTORS),
-                words=np.memmap(folder / store.WORDS, dtype=np.uint8, mode="r"),
-                offsets=read_array(folder / store.OFFSETS),
-                table=read_array(folder / store.TABLE),
+                # As plain arrays: numpy's class of mapped ones is slow to take elements from.
+                folded=np.asarray(read_array(folder / store.VECTORS)),
+                words=np.asarray(np.memmap(folder / store.WORDS, dtype=np.uint8, mode="r")),
+                offsets=np.asarray(read_array(folder / store.OFFSETS)),
+                table=np.asarray(read_array(folder / store.TABLE)),
                 sha256=description["sha256"],
                 source=description["source"],
                 folder=folder.resolve(),
@@ -192,16 +194,31 @@ class WordSpace:
         distinct, inverse = np.unique(np.asarray(ids, dtype=np.int64), return_inverse=True)
         if len(distinct) and not 0 <= distinct[0] <= distinct[-1] < self.size:
             raise IndexError(f"word ids must be in 0..{self.size - 1}")
-        text, bounds = memoryview(cast("bytes", self._words)), self._offsets
-        spans = zip(bounds[distinct].tolist(), bounds[distinct + 1].tolist(), strict=True)
         try:
-            decoded = [str(text[start:end], "utf-8") for start, end in spans]
+            decoded = (
+                self._all_words() if len(distinct) == self.size else self._some_words(distinct)
+            )
         except UnicodeDecodeError:
             raise SpaceError(
                 f"the words of the space '{self.name}' are damaged: remove its folder and add or "
                 "import it again"
             ) from None
         return [decoded[position] for position in inverse.ravel().tolist()]
+
+    def _some_words(self, ids: IntArray) -> list[str]:
+        """The words of some ids, each decoded by itself."""
+        text, bounds = memoryview(cast("bytes", self._words)), self._offsets
+        spans = zip(bounds[ids].tolist(), bounds[ids + 1].tolist(), strict=True)
+        return [str(text[start:end], "utf-8") for start, end in spans]
+
+    def _all_words(self) -> list[str]:
+        """All words, decoded at once and then cut: their places are counted in characters."""
+        data = np.frombuffer(cast("bytes", self._words), np.uint8)
+        # All bytes of a character but its first have the bits 10 in front.
+        before = np.concatenate(([0], np.cumsum((data & 0xC0) != 0x80)))
+        places = before[self._offsets].tolist()
+        text = data.tobytes().decode()
+        return [text[start:end] for start, end in pairwise(places)]
 
     def id(self, word: str) -> int:
         """The id of a word, or ``UNKNOWN``."""
@@ -221,8 +238,16 @@ class WordSpace:
     @cached_property
     def phrase_ids(self) -> IntArray:
         """The ids of entries of several words, with blanks between them."""
-        blanks = np.flatnonzero(np.frombuffer(cast("bytes", self._words), np.uint8) == ord(" "))
-        return np.unique(np.searchsorted(self._offsets, blanks, side="right") - 1)
+        return self._ids_where(np.arange(256) == ord(" "))
+
+    def ids_with_other_bytes(self, usual: bytes) -> IntArray:
+        """The ids of words that are not made of these bytes alone."""
+        return self._ids_where(~np.isin(np.arange(256), list(usual)))
+
+    def _ids_where(self, by_byte: BoolArray) -> IntArray:
+        """The ids of words that hold one of these bytes."""
+        places = np.flatnonzero(by_byte[np.frombuffer(cast("bytes", self._words), np.uint8)])
+        return np.unique(np.searchsorted(self._offsets, places, side="right") - 1)
 
     @cached_property
     def phrases(self) -> dict[str, int]:

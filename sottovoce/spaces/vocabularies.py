@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -14,10 +15,11 @@ from sottovoce.errors import SottovoceError, UsageError, need
 from sottovoce.files import read_words
 from sottovoce.spaces.output_vocabulary import OutputVocabulary
 from sottovoce.spaces.space import WordSpace
-from sottovoce.types import IntArray
+from sottovoce.types import UNKNOWN, IntArray
 
 CHOICES = ("all", "clean", "dictionary", "language:CODE", "file:PATH", "corpus:PATH", "demo")
 ENGLISH = "en"
+PLAIN = (string.ascii_lowercase + string.digits).encode()
 WORDS_OF_ONE_LETTER = frozenset({"a", "i"})
 
 
@@ -66,11 +68,15 @@ def of_texts(
     ``cut`` takes a text apart into words, and the words of the space as well: a phrase, or a word
     that it takes apart, is in a text where its parts stand there side by side.
     """
-    listed = space.words(np.arange(space.size))
-    # Words that ``cut`` would take apart or change, by their parts; phrases by their first word.
+    # Most words of a space are plain: they stand in texts as they are. Of the others ...
+    special = space.ids_with_other_bytes(PLAIN)
+    capitals: list[tuple[int, str]] = []
+    # ... those that ``cut`` would take apart or change, by their parts; phrases by their first word.
     changed: dict[tuple[str, ...], list[int]] = {}
-    for position, word in enumerate(listed):
-        if not (word.isascii() and word.isalnum()) and (parts := tuple(cut(word))):
+    for position, word in zip(special.tolist(), space.words(special), strict=True):
+        if _is_plain(word):
+            capitals.append((position, word.lower()))
+        elif parts := tuple(cut(word)):
             changed.setdefault(parts, []).append(position)
     lengths: dict[str, set[int]] = {}
     for parts in changed:
@@ -88,17 +94,20 @@ def of_texts(
             for length in lengths.get(word, ())
         }
         phrases_in.update(runs & changed.keys())
-    # Most words of a space are plain: they stand in texts as they are, in lower case.
-    counts = {
-        position: count
-        for position, word in enumerate(listed)
-        if (count := words_in.get(word.lower())) and word.isascii() and word.isalnum()
-    }
+    counts: dict[int, int] = {}
+    for word, count in words_in.items():
+        if _is_plain(word) and (position := space.id(word)) != UNKNOWN:
+            counts[position] = count
+    counts |= {position: words_in[word] for position, word in capitals if word in words_in}
     for parts, places in changed.items():
         count = phrases_in[parts] if len(parts) > 1 else words_in[parts[0]]
         if count:
             counts.update(dict.fromkeys(places, count))
     return counts
+
+
+def _is_plain(word: str) -> bool:
+    return word.isascii() and word.isalnum()
 
 
 def is_clean(word: str) -> bool:
