@@ -10,8 +10,8 @@ from hypothesis.extra import numpy as arrays
 
 from sottovoce.arrays import accumulated_error
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.spaces import int8_scan, scan
-from sottovoce.spaces.int8_scan import Int8Scan, integer_products
+from sottovoce.spaces import int16_scan, scan
+from sottovoce.spaces.int16_scan import Int16Scan, kernel
 from sottovoce.spaces.nearest import METRICS, Nearest
 from sottovoce.threads import set_threads
 
@@ -34,12 +34,12 @@ def oracle(vectors, queries, metric, k):
 def devices():
     """Every scan there is; those that cannot run here are skipped with the reason."""
     cuda = pytest.mark.gpu
-    return ["blas", "int8", "torch:cpu", pytest.param("cuda", marks=cuda)]
+    return ["blas", "int16", "torch:cpu", pytest.param("cuda", marks=cuda)]
 
 
 def build(vectors, metric, device):
-    if device == "int8" and integer_products() is None:
-        pytest.skip("no onnxruntime (extra fast), or no 8-bit dot products in this processor")
+    if device == "int16" and kernel() is None:
+        pytest.skip("no numba (extra fast), or no AVX2 in this processor")
     if device in ("torch:cpu", "cuda"):
         torch = pytest.importorskip("torch", reason="torch is not installed (extra gpu)")
         if device == "cuda" and not torch.cuda.is_available():
@@ -80,7 +80,7 @@ def test_the_scale_of_the_noise_does_not_matter(metric, scale, device):
 coordinates = st.floats(-4, 4, width=32).map(lambda x: round(x * 4) / 4)
 
 
-@pytest.mark.parametrize("device", ["blas", "int8"])
+@pytest.mark.parametrize("device", ["blas", "int16"])
 @pytest.mark.parametrize("metric", METRICS)
 @given(data=st.data())
 def test_ties_go_to_the_lowest_id(metric, device, data):
@@ -199,18 +199,18 @@ def test_real_noise_on_the_real_space_is_decided_alike_everywhere(device, k, def
 
 
 def test_nobody_can_tell_when_the_scan_changes():
-    """Large tables switch to 8-bit codes after some queries, where that is possible."""
+    """Large tables switch to 16-bit codes after some queries, where that is possible."""
     rng = np.random.default_rng(12)
     vectors, queries = rng.standard_normal((30_000, 40)), 3 * rng.standard_normal((900, 40))
     warming = Nearest(vectors, device="cpu")
     parts = [warming.top(queries[i : i + 100], 1)[0] for i in range(0, 900, 100)]
     expected = Nearest(vectors, device="blas").top(queries, 1)[0]
     assert np.array_equal(np.concatenate(parts), expected)
-    if integer_products() is not None:
-        assert isinstance(warming.scan.then, Int8Scan)
+    if kernel() is not None:
+        assert isinstance(warming.scan.then, Int16Scan)
 
 
 def test_a_missing_part_names_its_extra(monkeypatch):
-    monkeypatch.setattr(int8_scan, "integer_products", lambda: None)
+    monkeypatch.setattr(int16_scan, "kernel", lambda: None)
     with pytest.raises(SottovoceError, match=r"sottovoce\[fast\]"):
-        Nearest(np.ones((3, 2)), device="int8")
+        Nearest(np.ones((3, 2)), device="int16")

@@ -36,11 +36,10 @@ METRICS: tuple[Metric, ...] = ("euclidean", "cosine", "inner")
 FEW_QUERIES = 16
 """Fewer queries than this are not worth a thread of their own."""
 DECIDED_AT_ONCE = 1024
-WARM_AFTER = 256
-"""Queries after which 8-bit codes are made."""
-FEW_WINNERS = 4
-"""For more neighbours than this too many words come near for 8 bits to pay; with several threads
-they only pay for the nearest one, since scoring those words holds the interpreter's lock."""
+WARM_AFTER = 1 << 34
+"""Products (half a second of them) after which codes are made: making them takes about as long."""
+MANY_WINNERS = 256
+"""For more neighbours than this codes do not pay: too many words come near."""
 WORTH_CODING = 1 << 20
 """Smaller tables of vectors are not worth it."""
 
@@ -52,7 +51,7 @@ class Nearest:
     similarities or inner products (descending). Memory is bounded by the block sizes.
 
     coded
-        Whether 8-bit codes may be used. They are slower where a few columns are much larger than
+        Whether 16-bit codes may be used. They are slower where a few columns are much larger than
         the others: then they tell hardly any words apart.
     """
 
@@ -169,7 +168,7 @@ class Nearest:
 
 
 class _WarmingScan:
-    """Float32 for the first queries, then 8-bit codes, which take a moment to make.
+    """Float32 for the first queries, then 16-bit codes, which take a moment to make.
 
     Both find the true neighbours, so answers do not depend on when it changes.
     """
@@ -183,36 +182,36 @@ class _WarmingScan:
 
     @property
     def then(self) -> Scan:
-        """The scan by 8-bit codes, where it can be had; made once."""
-        from sottovoce.spaces.int8_scan import Int8Scan, integer_products
+        """The scan by codes, where it can be had; made once."""
+        from sottovoce.spaces.int16_scan import Int16Scan, codable, kernel
 
         with self._coding:
             if self._coded is None:
-                possible = self.first.bound.reach > 0 and integer_products() is not None
-                self._coded = Int8Scan(self.operand, self.folded) if possible else self.first
+                possible = codable(self.first.bound) and kernel() is not None
+                self._coded = Int16Scan(self.operand, self.folded) if possible else self.first
             return self._coded
 
     def candidates(self, points: Float32Array, k: int) -> Candidates:
         self.seen += len(points)
-        pays = k == 1 or (k <= FEW_WINNERS and threads() == 1)
-        scan = self.then if pays and self.seen > WARM_AFTER else self.first
+        warm = self.seen * self.operand.size > WARM_AFTER
+        scan = self.then if warm and k <= MANY_WINNERS else self.first
         return scan.candidates(points, k)
 
 
 def choose_scan(operand: Float32Array, folded: bool, device: str, coded: bool = True) -> Scan:
-    """The scan by its name: ``blas``, ``int8``, ``torch:NAME``; or the best there is.
+    """The scan by its name: ``blas``, ``int16``, ``torch:NAME``; or the best there is.
 
     ``cpu`` is the best without a GPU, ``cuda`` the best with one, ``auto`` that of the device in
-    use (``devices.py``). 8-bit codes are taken without being named only where ``coded``.
+    use (``devices.py``). 16-bit codes are taken without being named only where ``coded``.
     """
     if device == "auto":
         device = device_in_use()
     if device == "blas":
         return BlasScan(operand, folded)
-    if device == "int8":
-        from sottovoce.spaces.int8_scan import Int8Scan
+    if device == "int16":
+        from sottovoce.spaces.int16_scan import Int16Scan
 
-        return Int8Scan(operand, folded)
+        return Int16Scan(operand, folded)
     if device == "cuda":
         from sottovoce.spaces.gpu import fused_scan
 
