@@ -52,7 +52,7 @@ def _worst_case(group: Any) -> int:
         for column in columns
         if column.physical_type == "BYTE_ARRAY" and "." in column.path_in_schema
     ]
-    return NESTED_BYTES // max([1, *nested])
+    return NESTED_BYTES // int(max([1, *nested]))
 
 
 def _row_bytes(batch: pyarrow.RecordBatch) -> IntArray:
