@@ -54,7 +54,13 @@ def _is_text(kind: Any) -> bool:
 
 def texts_in(batch: pyarrow.RecordBatch, column: str) -> list[str | None]:
     """The cells of a column of text."""
-    cells: list[str | None] = batch.column(place_of(batch.schema, column)).to_pylist()
+    try:
+        cells: list[str | None] = batch.column(place_of(batch.schema, column)).to_pylist()
+    except UnicodeDecodeError:
+        raise UsageError(
+            "a text in a column that was asked for is not UTF-8, whatever the file says of it: "
+            "convert it first"
+        ) from None
     return cells
 
 
