@@ -192,7 +192,7 @@ class ParquetSource:
                 for column in self.columns:
                     place_of(file.schema_arrow, column)
                 yield file
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise SottovoceError(
                 f"the input is no Parquet file, or a damaged one ({type(error).__name__})"
             ) from None

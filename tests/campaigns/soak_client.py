@@ -146,7 +146,7 @@ async def _dripping(served: Served) -> None:
             for byte in served.head("POST", "/v1/obfuscate", "Content-Length: 99") + b'{"text"':
                 writer.write(bytes([byte]))
                 await asyncio.sleep(0.3)
-                if reader.at_eof():
+                if reader.at_eof() or writer.is_closing():
                     break
         except ConnectionError:
             pass
