@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from itertools import pairwise
 from pathlib import Path
 
 import browser
 import pytest
-from browser import CONTRASTS, NAMELESS, QUERY, forget, notice, opened, search
+from browser import CONTRASTS, NAMELESS, QUERY, forget, home, notice, opened, search, serving
 
 from sottovoce.mechanisms import names
 
@@ -296,3 +297,45 @@ def test_the_page_is_plain_files_without_inline_code():
         text = file.read_text()
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", text)
         assert not re.search(r"(?<!\")https?://(?!www\.w3\.org)", text.replace("https?:", ""))
+
+
+def test_the_file_that_the_browser_is_started_with_opens_the_page_once(chrome, tmp_path):
+    """What `sottovoce serve` gives the browser is a file; the address in it works once."""
+    started = tmp_path / "started"
+    program = tmp_path / "browser.sh"
+    program.write_text(f'#!/bin/sh\nprintf %s "$1" > {started}.part\nmv {started}.part {started}\n')
+    program.chmod(0o700)
+    environment = {"BROWSER": f"{program} %s"}
+    with serving(home(tmp_path / "home"), "--browser", environment=environment) as served:
+        while not started.exists():
+            time.sleep(0.05)
+        address = started.read_text()
+        assert address.startswith("file:///")
+        page = chrome.new_page()
+        page.goto(address)
+        page.wait_for_url(f"{served.url}/")
+        page.wait_for_selector("#voice-murmur", state="attached")
+        assert "without its token" not in page.inner_text("body")
+        assert not list((tmp_path / "home").glob(".opening-*"))
+        page.close()
+
+
+def test_a_download_for_a_spreadsheet_holds_no_formula_unless_asked_for(page, tmp_path):
+    file = tmp_path / "notes.csv"
+    file.write_text("=id,note\n=1+1,skin cancer\n-5,debt advice\n")
+    page.click("#tab-sanitize")
+    page.set_input_files("#file", file)
+    page.select_option("#column", "note")
+    downloads = []
+    for uncheck in (False, True):
+        if uncheck:
+            page.uncheck("#s-spreadsheet")
+        page.click("#s-go")
+        page.wait_for_selector("#s-stop", state="hidden")
+        page.wait_for_selector("#s-rows tr")
+        with page.expect_download() as download:
+            page.click("#s-download")
+        downloads.append(Path(download.value.path()).read_text().splitlines())
+    safe, plain = ([line.split(",")[0] for line in lines] for lines in downloads)
+    assert safe == ["'=id", "'=1+1", "-5"]
+    assert plain == ["=id", "=1+1", "-5"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -55,8 +56,10 @@ def document() -> dict[str, Any]:
 
 
 schema = schemathesis.openapi.from_dict(document())
+EXAMPLES = int(os.environ.get("SOTTOVOCE_EXAMPLES", "15"))
+"""For each operation; docs/reliability.md says what a run with more found."""
 FEW = settings(
-    max_examples=15,
+    max_examples=EXAMPLES,
     deadline=None,
     suppress_health_check=[*HealthCheck],
 )

@@ -86,3 +86,17 @@ def test_a_packed_text_is_unpacked_up_to_a_bound(tmp_path, monkeypatch):
         files.read_text(file)
     with pytest.raises(SottovoceError, match=r"line 1 .* has line ends"):
         list(files.read_lines(file))
+
+
+def test_parquet_texts_that_are_not_utf8_are_refused_without_repeating_them(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    from sottovoce.sanitizing.data_files import open_source
+
+    raw = pa.array([b"skin \xff secretly"]).view(pa.string())
+    file = tmp_path / "latin.parquet"
+    pq.write_table(pa.table({"text": raw}), file)
+    with pytest.raises(UsageError, match="not UTF-8") as refused:
+        list(open_source(file, ("text",)).blocks((0, 0)))
+    assert "secretly" not in str(refused.value)
+    assert refused.value.__cause__ is None

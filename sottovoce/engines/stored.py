@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -133,7 +134,9 @@ def index_facts(folder: Path) -> IndexFacts:
     try:
         content: dict[str, Any] = json.loads((folder / FACTS).read_text(encoding="utf-8"))
         facts = IndexFacts(**content)
-    except (OSError, ValueError, TypeError):
+        if facts.language not in LANGUAGES or not math.isfinite(facts.k1 + facts.b):
+            raise ValueError
+    except (OSError, ValueError, TypeError, OverflowError, RecursionError):
         raise UsageError(f"the folder {folder.name} holds no whole index: {HOW}") from None
     if facts.layout != LAYOUT:
         raise SottovoceError(f"the index {folder.name} has another layout: {HOW}, anew")

@@ -109,9 +109,14 @@ class PostingsWriter:
 
 
 def read_terms(folder: Path) -> dict[str, int]:
-    """The number of each term."""
+    """The number of each term; ``ValueError`` if one comes twice."""
+    count, terms = 0, dict[str, int]()
     with (folder / TERMS).open(encoding="utf-8", newline="\n") as lines:
-        return {line[:-1]: number for number, line in enumerate(lines)}
+        for count, line in enumerate(lines, start=1):
+            terms[line[:-1]] = count - 1
+    if len(terms) != count:
+        raise ValueError
+    return terms
 
 
 def write_postings(documents: Iterable[Document], writer: PostingsWriter) -> int:

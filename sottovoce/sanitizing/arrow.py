@@ -54,7 +54,13 @@ def _is_text(kind: Any) -> bool:
 
 def texts_in(batch: pyarrow.RecordBatch, column: str) -> list[str | None]:
     """The cells of a column of text."""
-    cells: list[str | None] = batch.column(place_of(batch.schema, column)).to_pylist()
+    try:
+        cells: list[str | None] = batch.column(place_of(batch.schema, column)).to_pylist()
+    except UnicodeDecodeError:
+        raise UsageError(
+            "a text in a column that was asked for is not UTF-8, whatever the file says of it: "
+            "convert it first"
+        ) from None
     return cells
 
 
@@ -186,7 +192,7 @@ class ParquetSource:
                 for column in self.columns:
                     place_of(file.schema_arrow, column)
                 yield file
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise SottovoceError(
                 f"the input is no Parquet file, or a damaged one ({type(error).__name__})"
             ) from None

@@ -30,7 +30,7 @@ def batches(path: Path, group: int, rows: int) -> Iterator[pyarrow.RecordBatch]:
     pq = need("pyarrow.parquet", "data")
     with pq.ParquetFile(path) as file:
         schema = file.schema_arrow
-        rows = max(1, min(rows, _worst_case(file.metadata.row_group(group))))
+        rows = max(1, min(rows, _worst_case(schema, file.metadata.row_group(group))))
     repeated = [field.name for field in schema if _is_long(field.type)]
     with pq.ParquetFile(path, read_dictionary=repeated) as file:
         for batch in file.iter_batches(rows, row_groups=[group]):
@@ -44,15 +44,16 @@ def _is_long(kind: Any) -> bool:
     return bool(types.is_string(kind) or types.is_binary(kind))
 
 
-def _worst_case(group: Any) -> int:
-    """How many rows fit if each holds the longest value that a list in it could hold."""
-    columns = [group.column(place) for place in range(group.num_columns)]
-    nested = [
-        column.total_uncompressed_size
-        for column in columns
-        if column.physical_type == "BYTE_ARRAY" and "." in column.path_in_schema
-    ]
-    return NESTED_BYTES // max([1, *nested])
+def _worst_case(schema: pyarrow.Schema, group: Any) -> int:
+    """How many rows fit if each holds all that lists in this row group could hold.
+
+    Of single columns nothing is asked here: pyarrow ends the process where their description is
+    damaged, and raises an error where they are read.
+    """
+    types = need("pyarrow", "data").types
+    if not any(types.is_nested(field.type) for field in schema):
+        return NESTED_BYTES
+    return NESTED_BYTES // max(1, int(group.total_byte_size))
 
 
 def _row_bytes(batch: pyarrow.RecordBatch) -> IntArray:

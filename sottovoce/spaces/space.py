@@ -24,6 +24,11 @@ from sottovoce.types import UNKNOWN, BoolArray, Float32Array, Float64Array, IntA
 
 NORMS_SAMPLED = 10_000
 """Vectors measured when a space is opened whose description does not say how long they are."""
+DAMAGE = (
+    *(AttributeError, EOFError, KeyError, OSError, OverflowError, RecursionError, TypeError),
+    ValueError,
+)
+"""What comes of files that are not what they were."""
 
 
 class WordSpace:
@@ -100,7 +105,7 @@ class WordSpace:
                 f"no word space in {folder}: see 'sottovoce spaces list', or add the default one "
                 "with 'sottovoce spaces add default'"
             ) from None
-        except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        except DAMAGE as error:
             raise SpaceError(
                 f"the word space in {folder} is damaged ({type(error).__name__}): remove the "
                 "folder and add or import the space again"

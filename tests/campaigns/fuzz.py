@@ -43,6 +43,7 @@ PLANTS = {
 }
 BATCH = 500
 TEXTS_TOGETHER = 50
+TEXTS_TURN = -1
 SLOWEST = 2.0
 """Seconds of processor time for one input."""
 MOST_MEMORY = 1 << 30
@@ -89,7 +90,7 @@ class Fuzz:
             place for place, target in enumerate(self.targets) for _ in range(target.weight)
         ]
         # Texts come as often as all files together.
-        self.turns += [-1] * len(self.turns)
+        self.turns += [TEXTS_TURN] * len(self.turns)
         vectors = np.random.default_rng(5).standard_normal((len(VOCABULARY), 5))
         self.space = WordSpace.from_arrays(VOCABULARY, vectors, name="fuzzed")
         self.released = {part for word in VOCABULARY for part in _letters(word)}
@@ -105,6 +106,11 @@ class Fuzz:
         ]
         self.mechanisms = [mechanism(name, space=self.space) for name in ("cmp", "santext", "tem")]
 
+    def only(self, name: str) -> None:
+        """Leave all other targets out; ``texts`` is the pipeline."""
+        places = [place for place, target in enumerate(self.targets) if target.name == name]
+        self.turns = places or [TEXTS_TURN]
+
     def trial(self, number: int, rng: np.random.Generator, batch: int = BATCH) -> Outcome:
         """A batch of inputs for one target."""
         random = Random(int(rng.integers(1 << 62)))
@@ -114,7 +120,7 @@ class Fuzz:
         before = _memory()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if turn < 0:
+            if turn == TEXTS_TURN:
                 counts["inputs: texts"] = batch
                 self._texts(random, batch, counts, findings)
             else:
