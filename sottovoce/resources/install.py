@@ -25,7 +25,7 @@ import numpy as np
 
 from sottovoce.arrays import row_blocks
 from sottovoce.errors import SpaceError, UsageError
-from sottovoce.files import move_folder, scratch_folder
+from sottovoce.files import clear_scratch, move_folder, scratch_folder
 from sottovoce.paths import spaces_folder
 from sottovoce.resources.catalogue import Conversion, PackagedFile, Resource, find
 from sottovoce.spaces import store
@@ -38,6 +38,8 @@ Say = Callable[[str], None]
 
 SPACE_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 """What the names of word spaces look like, so that none of them leads out of its folder."""
+SCRATCH = ".adding-"
+"""How the names of folders begin in which something is made."""
 MOST_BYTES = 1 << 29
 """No file of the catalogue is as large: one that is was packed to fill the disk."""
 MOST_BYTES_BEFORE = 1 << 31
@@ -66,6 +68,7 @@ def add(
         raise UsageError(f"{resource.name} is made with an encoder: use encoders.adding.add")
     tell = say or (lambda _: None)
     if intact(resource):
+        clear_scratch(resource.folder.parent, SCRATCH)
         tell(f"{resource.name} is already there, and intact")
         return
     _check_archives(resource, archives)
@@ -223,7 +226,7 @@ def room_to_write(folder: Path) -> Iterator[Path]:
     """Give a scratch folder inside this one; what is left in it afterwards goes away."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with scratch_folder(folder, ".adding-") as scratch:
+        with scratch_folder(folder, SCRATCH) as scratch:
             yield scratch
     except OSError as error:
         raise SpaceError(
