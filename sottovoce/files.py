@@ -330,21 +330,23 @@ def exchange(one: Path, two: Path) -> bool:
 
 @contextmanager
 def scratch_folder(parent: Path, prefix: str) -> Iterator[Path]:
-    """Give a private folder inside another one, which goes away at the end.
+    """Give a private folder inside another one, which goes away at the end."""
+    clear_scratch(parent, prefix)
+    with (
+        tempfile.TemporaryDirectory(prefix=prefix, dir=parent) as scratch,
+        locked(Path(scratch) / SCRATCH_LOCK, wait=True),
+    ):
+        yield Path(scratch)
 
-    One that a killed process left goes away, too: nobody holds its lock.
-    """
+
+def clear_scratch(parent: Path, prefix: str) -> None:
+    """Remove the scratch folders that killed processes left: nobody holds their locks."""
     for left in parent.glob(f"{prefix}*"):
         with suppress(OSError, UsageError):
             if time.time() - left.stat().st_mtime > SCRATCH_SECONDS:
                 with locked(left / SCRATCH_LOCK, wait=False):
                     pass
                 shutil.rmtree(left, ignore_errors=True)
-    with (
-        tempfile.TemporaryDirectory(prefix=prefix, dir=parent) as scratch,
-        locked(Path(scratch) / SCRATCH_LOCK, wait=True),
-    ):
-        yield Path(scratch)
 
 
 def _sync(file: Path) -> None:

