@@ -16,15 +16,10 @@ from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.privacy import attack
 from sottovoce.privacy.attacks.query_log import QueryLog
+from sottovoce.privacy.attacks.reasons import ANOTHER_LAW, NO_LOG, NO_MECHANISM, WHOLE_RELEASE
 from sottovoce.privacy.attacks.releases import Released, read_releases
 from sottovoce.privacy.attacks.report import RiskReport
-from sottovoce.privacy.attacks.run import (
-    ANOTHER_LAW,
-    ATTACKS,
-    NO_LOG,
-    NO_MECHANISM,
-    WHOLE_RELEASE,
-)
+from sottovoce.privacy.attacks.run_state import ATTACKS
 from sottovoce.privacy.attacks.words import WordRecovery
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
 from sottovoce.statistics import clopper_pearson

@@ -48,8 +48,8 @@ from sottovoce.experiments.tables import SCHEMAS
 from sottovoce.privacy import attack
 from sottovoce.privacy.attacks.cosine import infer
 from sottovoce.privacy.attacks.query_log import QueryLog, read_log
+from sottovoce.privacy.attacks.reasons import NO_MECHANISM, WHOLE_TEXTS
 from sottovoce.privacy.attacks.releases import Released
-from sottovoce.privacy.attacks.run import NO_MECHANISM, WHOLE_TEXTS
 from sottovoce.privacy.plausible_deniability import deniability, neighbour_distances
 from sottovoce.privacy.text_similarity import similarity
 from sottovoce.privacy.word_samples import sample_words
