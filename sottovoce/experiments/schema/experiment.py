@@ -124,7 +124,8 @@ class Privacy:
     inference_encoders: Different[Encoder] = ("light",)
     attacks: Different[Annotated[Attack, one_of(ATTACKS)]] = ATTACKS
     attacked: Count | None = None
-    """Queries that these attacks are run on, spread over the collection; None: all."""
+    """Queries that these attacks, but for ``means``, are run on, spread over the collection; None:
+    all."""
 
 
 @dataclass(frozen=True)
