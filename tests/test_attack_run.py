@@ -16,15 +16,11 @@ from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.privacy import attack
 from sottovoce.privacy.attacks.query_log import QueryLog
+from sottovoce.privacy.attacks.reasons import ANOTHER_LAW, NO_LOG, NO_MECHANISM, WHOLE_RELEASE
 from sottovoce.privacy.attacks.releases import Released, read_releases
 from sottovoce.privacy.attacks.report import RiskReport
-from sottovoce.privacy.attacks.run import (
-    ANOTHER_LAW,
-    ATTACKS,
-    NO_LOG,
-    NO_MECHANISM,
-    WHOLE_RELEASE,
-)
+from sottovoce.privacy.attacks.run_state import ATTACKS
+from sottovoce.privacy.attacks.word_means import COMPARED
 from sottovoce.privacy.attacks.words import WordRecovery
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
 from sottovoce.statistics import clopper_pearson
@@ -218,7 +214,8 @@ def test_a_query_is_named_by_what_was_left_in_clear_too(
         log=QueryLog([*others, *texts, "house prices"]),
         counts=[8],
     )
-    ((_, inference),) = report.inferences
+    (_, inference) = report.inferences[-1]
+    assert inference.attack == "aligned"
     assert [query.rank for query in inference.queries] == [1, 1, 1]
 
 
@@ -389,12 +386,13 @@ def test_all_attacks_are_run_by_default(small_space: WordSpace) -> None:
     report = attack(releases, mechanism=santext, log=log, counts=[4])
     tried = [recovery.attack for _, recovery in report.recoveries]
     assert tried == list(ON_WORDS)
-    assert [inference.attack for _, inference in report.inferences] == ["aligned"]
-    assert {*tried, "aligned"} == set(ATTACKS)
+    assert [inference.attack for _, inference in report.inferences] == [*COMPARED, "aligned"]
+    assert {*tried, "aligned", "means"} == set(ATTACKS)
     for name in ATTACKS:
         alone = attack(releases, mechanism=santext, log=log, counts=[4], attacks=[name])
         assert [r for r in report.recoveries if r[1].attack == name] == list(alone.recoveries)
-        assert len(alone.inferences) == (name == "aligned")
+        named = {"aligned": ["aligned"], "means": [*COMPARED]}.get(name, [])
+        assert [inference.attack for _, inference in alone.inferences] == named
 
 
 def test_no_text_in_reprs_and_reports(small_space: WordSpace) -> None:

@@ -48,8 +48,9 @@ from sottovoce.experiments.tables import SCHEMAS
 from sottovoce.privacy import attack
 from sottovoce.privacy.attacks.cosine import infer
 from sottovoce.privacy.attacks.query_log import QueryLog, read_log
+from sottovoce.privacy.attacks.reasons import NO_MECHANISM, WHOLE_TEXTS
 from sottovoce.privacy.attacks.releases import Released
-from sottovoce.privacy.attacks.run import NO_MECHANISM, WHOLE_TEXTS
+from sottovoce.privacy.attacks.word_means import COMPARED
 from sottovoce.privacy.plausible_deniability import deniability, neighbour_distances
 from sottovoce.privacy.text_similarity import similarity
 from sottovoce.privacy.word_samples import sample_words
@@ -379,7 +380,7 @@ def test_a_leak_is_what_the_attacks_find(runner, cmp):
         lazy = {query.id: float(query.rank <= 1) for query in inference.queries}
         assert found[f"lazy[{inference.attack}]"] == lazy
         assert product.facts["attackers"][inference.attack] == inference.knows
-    attacks = {"mode", "uniform", "prior", "context", "aligned", "light"}
+    attacks = {"mode", "uniform", "prior", "context", "aligned", "light", *COMPARED}
     assert set(product.facts["attackers"]) == attacks
     assert "attacks that were not tried" not in product.facts
     assert product.facts["log"]["queries"] == len(QueryLog(read_log("demo")))
@@ -446,14 +447,14 @@ def test_whole_texts_have_no_words_to_recover(runner, tmp_path):
     assert product.facts["attacks that were not tried"]["words"] == WHOLE_TEXTS
 
 
-def test_of_an_unknown_mechanism_only_the_mode_is_tried(runner, tmp_path):
+def test_of_an_unknown_mechanism_only_the_mode_and_likeness_are_tried(runner, tmp_path):
     few = few_queries(tmp_path / "few", 2)
     rows = [(query, text, text, "1") for query, text in load_collection(few).queries.items()]
     file = published(tmp_path, rows)
     of = drawn(runner, source(collection=few, spec=None, file=file, epsilon=1.0))
     product = runner.run(Leak(of, PRIVACY))
     assert set(values(product)["query[mode]"].values()) == {1.0}
-    assert set(product.facts["attackers"]) == {"mode", "light"}
+    assert set(product.facts["attackers"]) == {"mode", "light", *COMPARED}
     assert NO_MECHANISM in product.facts["attacks that were not tried"].values()
 
 

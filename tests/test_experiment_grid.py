@@ -102,9 +102,9 @@ def test_every_source_is_searched_by_every_engine_and_attacked_once():
 
 
 def kinds(privacy):
-    """Similarity, query inference by each encoder, recovery of words."""
-    inference = len(privacy.inference_encoders) if privacy.log else 0
-    return bool(privacy.similarity) + inference + bool(privacy.attacks)
+    """Similarity, query inference by each encoder and by words, recovery of words."""
+    inference = len(privacy.inference_encoders) + ("means" in privacy.attacks) if privacy.log else 0
+    return bool(privacy.similarity) + inference + bool({*privacy.attacks} - {"means"})
 
 
 def test_one_more_attack_repeats_neither_similarity_nor_inference():
@@ -114,6 +114,9 @@ def test_one_more_attack_repeats_neither_similarity_nor_inference():
     assert {job.privacy.similarity for job in new} == {()}
     assert {job.privacy.inference_encoders for job in new} == {()}
     assert {job.privacy.log for job in new} == {"demo"}
+    by_words = replace(of.privacy, attacks=(*of.privacy.attacks, "means"))
+    new = set(cells(experiment(privacy=by_words), Leak)) - set(cells(of, Leak))
+    assert {job.privacy.attacks for job in new} == {("means",)}
 
 
 def test_deniability_is_of_word_mechanisms_once_an_epsilon():

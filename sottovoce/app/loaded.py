@@ -109,6 +109,7 @@ class LoadedParts:
         with suppress(SottovoceError):  # Whoever asks for the risk will be told.
             for encoder in self.attackers():
                 self.log().vectors(encoder)
+            _ = self.log().bags
 
     def require_ready(self) -> None:
         """Refuse rather than wait for what is being loaded."""

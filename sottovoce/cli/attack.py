@@ -68,7 +68,8 @@ def attack(
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="The attacker's encoder: light, strong, or a model's folder; all if not given."
+            help="The attacker's encoder: light, strong, or a model's folder; all if not given. "
+            "Words are compared in any case."
         ),
     ] = None,
     engine_encoder: Annotated[
@@ -126,8 +127,10 @@ def attack(
 
     The two sentences at the end are about the strongest of the attacks tried: of an attacker who
     has the very query in a list, and of one who has not. Attacks that know the mechanism need its
-    name (a file of ours holds it) and the word space it used. Of sets of cover it is shown how
-    often what stands for the query is named; then the log is what people of this kind ask.
+    name (a file of ours holds it) and the word space it used. Texts are compared with the log by
+    encoders, and by their words in the mechanism's space, else in that of --space. Of sets of cover
+    it is shown how often what stands for the query is named; then the log is what people of this
+    kind ask.
 
     [bold]Examples[/bold]
 
@@ -142,6 +145,7 @@ def attack(
     from sottovoce.privacy import QueryLog, attacker_encoders, read_log, read_releases
     from sottovoce.privacy import attack as run
     from sottovoce.privacy.attacks.denoiser_training import denoiser_for
+    from sottovoce.resources.local import load_space
 
     if variants is not None and min(variants) < 1:
         raise UsageError("-n: an attacker sees at least one variant")
@@ -171,6 +175,7 @@ def attack(
             denoiser=denoiser,
             log=query_log,
             encoders=() if query_log is None else attacker_encoders(engine_encoder, encoder),
+            space=None if resources.space is None else load_space(resources.space),
             add_originals=add_originals,
             prior=prior,
             counts=variants,

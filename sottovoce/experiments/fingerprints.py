@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache, partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 from sottovoce import __version__
 from sottovoce.encoders import load_encoder
 from sottovoce.engines.base import Documents
-from sottovoce.errors import UsageError
+from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.experiments.grid import (
     Audit,
     Baseline,
@@ -107,6 +108,9 @@ class Fingerprints:
         if privacy.log is not None:
             facts["log"] = self._log(privacy.log)
             encoders += privacy.inference_encoders
+            if "means" in privacy.attacks and "space" not in facts:
+                with suppress(SottovoceError):  # Without a space, it is not tried in one.
+                    facts["space"] = self._resource("space", source.texts.only("space"))
         if "meteor" in privacy.similarity:
             facts["wordnet"] = self._wordnet()
         return {**facts, "encoders": _encoder_facts(encoders)}

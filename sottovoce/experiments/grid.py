@@ -248,10 +248,10 @@ def _leaks(experiment: Experiment) -> Iterator[Job]:
             replace(nothing, log=asked.log, inference_encoders=(encoder,))
             for encoder in asked.inference_encoders
         ]
-    if asked.attacks:
-        parts.append(
-            replace(nothing, log=asked.log, attacks=asked.attacks, attacked=asked.attacked)
-        )
+    if "means" in asked.attacks and asked.log is not None:
+        parts.append(replace(nothing, log=asked.log, attacks=("means",)))
+    if attacks := tuple(attack for attack in asked.attacks if attack != "means"):
+        parts.append(replace(nothing, log=asked.log, attacks=attacks, attacked=asked.attacked))
     for part in parts:
         for source in _sources(experiment):
             yield Leak(source, part)

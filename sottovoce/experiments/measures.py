@@ -34,7 +34,8 @@ class Measure:
     """A measure of queries.
 
     ``detail`` is, by kind, the name that ir_measures has for it; the least grade that counts; the
-    similarity; ``aligned`` or the attacker's encoder (query inference); the attack on words.
+    similarity; ``aligned``, the attacker's encoder or way to compare words (query inference); the
+    attack on words.
     """
 
     kind: MeasureKind

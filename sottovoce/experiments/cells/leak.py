@@ -17,6 +17,7 @@ from sottovoce.privacy import Inference, RiskReport, WordRecovery, attack
 from sottovoce.privacy.attacks.company.report import CompanyReport, Naming
 from sottovoce.privacy.attacks.releases import Released
 from sottovoce.privacy.text_similarity import SimilarityMeter
+from sottovoce.spaces.space import WordSpace
 
 Leaked: TypeAlias = tuple[str, Measure, float]
 """Query, measure, value."""
@@ -91,11 +92,18 @@ def _attacked(job: Leak, cache: ResourceCache, releases: Sequence[Released]) -> 
         pipeline=pipeline(source.texts, mechanism) if mechanism else None,
         log=None if privacy.log is None else cache.log(privacy.log),
         encoders=[load_encoder(name) for name in privacy.inference_encoders],
+        space=_space(source, cache),
         add_originals=True,
         counts=[source.n],
         attacks=privacy.attacks,
         rng=ATTACKER_SEED,
     )
+
+
+def _space(source: Source, cache: ResourceCache) -> WordSpace | None:
+    """The word space that the experiment names, if it does."""
+    named = source.texts.settings("space")["space"]
+    return None if named is None else cache.space(source.texts.only("space"))
 
 
 def _ranks(inference: Inference) -> Iterator[Leaked]:

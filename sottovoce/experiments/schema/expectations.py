@@ -62,6 +62,7 @@ from sottovoce.experiments.schema.experiment import (
 from sottovoce.experiments.schema.problems import Document, Place
 from sottovoce.experiments.schema.values import meant
 from sottovoce.experiments.tables import COLUMNS, NO_PRIVACY, PRIVATE, SAME_DEPTH
+from sottovoce.privacy.attacks.word_means import COMPARED
 
 Expectations: TypeAlias = tuple[tuple[Expected, ...], tuple[ExpectedOrder, ...]]
 Rows: TypeAlias = dict[str, set[Value]]
@@ -281,6 +282,7 @@ def _privacy_measures(privacy: Privacy) -> Iterator[Measure]:
     if privacy.log is not None:
         encoders = [without_path(encoder_name(name)) for name in privacy.inference_encoders]
         encoders += ["aligned"] if "aligned" in privacy.attacks else []
+        encoders += COMPARED if "means" in privacy.attacks else []
         yield from (Measure(risk, encoder) for encoder in encoders for risk in INFERENCE)
-    words = [attack for attack in privacy.attacks if attack != "aligned"]
+    words = [attack for attack in privacy.attacks if attack not in ("aligned", "means")]
     yield from (Measure(share, attack) for attack in words for share in RECOVERY)

@@ -41,7 +41,7 @@ from sottovoce.experiments.schema.values import (
 from sottovoce.experiments.tables import COLUMNS
 from sottovoce.mechanisms import Mechanism, parse
 from sottovoce.mechanisms.build import RESOURCE_KINDS, resource_kind
-from sottovoce.privacy.attacks.run import ATTACKS, Attack
+from sottovoce.privacy.attacks.run_state import ATTACKS, Attack
 from sottovoce.privacy.text_similarity import MEASURES
 from sottovoce.text.pipeline import MOST_PADDING
 from sottovoce.text.protection import protected_tags
@@ -124,7 +124,8 @@ class Privacy:
     inference_encoders: Different[Encoder] = ("light",)
     attacks: Different[Annotated[Attack, one_of(ATTACKS)]] = ATTACKS
     attacked: Count | None = None
-    """Queries that these attacks are run on, spread over the collection; None: all."""
+    """Queries that these attacks, but for ``means``, are run on, spread over the collection; None:
+    all."""
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,8 @@ def private_experiment(
         The attacker's query log; the queries of the topics are put beside it. Without one, only
         attacks on single words are tried.
     encoders
-        What query inference compares with: see :func:`sottovoce.privacy.attacker_encoders`.
+        What query inference compares with, besides words: see
+        :func:`sottovoce.privacy.attacker_encoders`.
     rng
         A seed for the attacks.
     options
@@ -138,5 +139,5 @@ def _strongest_attack(
     headlines = (report.words, report.queries, report.groups)
     best = strongest(headline for headline in headlines if headline is not None)
     if best is None:
-        raise UsageError("no attack here applies to this mechanism: give a log, and encoders")
+        raise UsageError("no attack here applies to this mechanism: give a log")
     return best

@@ -7,6 +7,7 @@ not belong here (:func:`sottovoce.privacy.infer` can put them beside the log in 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +17,11 @@ from sottovoce.encoders import Encoder, corpus_vectors
 from sottovoce.errors import UsageError
 from sottovoce.files import CsvTable, json_lines, numbered_lines, read_text
 from sottovoce.privacy.attacks.cut_log import CutLog
+from sottovoce.privacy.attacks.word_bags import Bags, TextVectors, WordVectors
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import TextPipeline
 from sottovoce.text.comparing import folded_text
-from sottovoce.types import Float32Array, IntArray, Progress
+from sottovoce.types import Float32Array, Float64Array, IntArray, Progress
 
 COLUMNS = ("query", "text")
 HOW = (
@@ -40,6 +42,8 @@ class QueryLog:
             raise UsageError(f"the log holds no query: {HOW}")
         self._cut: dict[tuple[str, TextPipeline], CutLog] = {}
         self._extended: dict[tuple[str, TextPipeline], WordSpace] = {}
+        self._mean_word: dict[str, tuple[Float64Array, float]] = {}
+        self._by_words: dict[str, tuple[str, TextVectors]] = {}
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -75,6 +79,25 @@ class QueryLog:
     def vectors(self, encoder: Encoder, progress: Progress | None = None) -> Float32Array:
         """The vectors of all queries, mapped from disk; computed the first time."""
         return corpus_vectors(encoder, self.queries, progress)
+
+    @cached_property
+    def bags(self) -> Bags:
+        """The words of all queries."""
+        return Bags.of(self.queries)
+
+    def mean_word(self, space: WordSpace) -> tuple[Float64Array, float]:
+        """The mean vector of the log's words, and how far they are from it; kept as above."""
+        if space.sha256 not in self._mean_word:
+            made = TextVectors(self.bags, WordVectors("", space)).mean_word()
+            self._mean_word = {space.sha256: made}
+        return self._mean_word[space.sha256]
+
+    def text_vectors(self, vectors: WordVectors) -> TextVectors:
+        """The vectors of all queries by those of their words; one space's are kept."""
+        where = "" if vectors.space is None else vectors.space.sha256
+        if vectors.name not in self._by_words or self._by_words[vectors.name][0] != where:
+            self._by_words[vectors.name] = where, TextVectors(self.bags, vectors)
+        return self._by_words[vectors.name][1]
 
 
 def require_in_log(missing: int, of: int, add_originals: bool) -> None:

@@ -57,7 +57,7 @@ class Inference:
     """
 
     attack: str
-    """``aligned``, or the encoder of the attack by cosine."""
+    """``aligned``, the encoder of the attack by cosine, or one of ``word_means``."""
     knows: str
     """What the attacker knows besides the variants, for reports."""
     log: int
