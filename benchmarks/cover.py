@@ -1,8 +1,8 @@
 """What cover finds and gives away, beside mechanisms that replace words: tables of docs/cover.md.
 
     python benchmarks/cover.py FOLDER... --log FILE --vectors DIR --out DIR
-    python benchmarks/cover.py FOLDER... … --jobs cover,pools,words --seeds 1,2,3,4,5
-    python benchmarks/cover.py --out DIR --tables
+    python benchmarks/cover.py FOLDER... … --jobs cover,words --seeds 1,2,3 --only "50x1,santext"
+    python benchmarks/cover.py --out DIR --tables --figure FILE.svg
 
 Each FOLDER is a collection with judged queries; --log has a source and a query in each line, and
 the queries asked are taken out of it before it is a pool; --vectors as for ``spaces.py``. What
@@ -17,8 +17,8 @@ each being all that is public of the other.
 Risk is the share of searches in which an attack names what stands for the query, and for
 mechanisms that replace words the query itself in a log that holds it. One more attacker knows the
 subject: ten other queries of the kind, the nearest to the true one; another all subjects, not whose
-is which. Cells are kept under --out, one
-file each, and not computed again.
+is which. Cells are kept under --out, one file for a seed, number of queries and engine, and not
+computed again; jobs run seed by seed, so that what is there can be looked at any time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pathlib import Path
 import numpy as np
 import spaces
 from cover_bench import DEPTHS, CoverBench, chance_of_truth
-from cover_tables import print_tables
+from cover_tables import draw, print_tables
 from cover_words import COUNTS, Cells, ChorusJob, TextsJob, WordsJob, beside_cover
 
 from sottovoce import mechanism
@@ -254,8 +254,9 @@ def main() -> None:
     parser.add_argument("--seeds", default="1,2,3,4,5")
     parser.add_argument("--represented-by", default="strong", help="encoder of the pools")
     parser.add_argument("--tables", action="store_true", help="print what is there, and stop")
+    parser.add_argument("--figure", type=Path, help="draw what is there, and stop")
     options = parser.parse_args()
-    if not options.tables:
+    if not options.tables and not options.figure:
         options.out.mkdir(parents=True, exist_ok=True)
         log, kind = read_sources(options.log)
         seeds = [int(seed) for seed in options.seeds.split(",")]
@@ -270,6 +271,8 @@ def main() -> None:
         compute(benches, options.jobs, options.only, seeds, options.out)
     if options.tables:
         print_tables(options.out)
+    if options.figure:
+        draw(options.out, options.figure)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ def space() -> WordSpace:
         ("santext:epsilon=2", "independent", "shuffled"),
         ("santext:epsilon=2", "independent", "kept"),
         ("tem:epsilon=4", "independent", "shuffled"),
+        ("custext:epsilon=1", "independent", "shuffled"),
         ("custext:epsilon=1", "independent", "kept"),
         ("mahalanobis:epsilon=5", "independent", "shuffled"),
         ("cmp:epsilon=6", "once", "shuffled"),
