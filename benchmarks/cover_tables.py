@@ -192,23 +192,26 @@ def draw(out: Path, file: Path, count: int = 50, engine: str = "bm25") -> None:
     """Risk against what is found: a column for each collection, a row for each attacker."""
     names = collections(out)
     attackers = {"who knows the log": None, "who knows all subjects": ALL_SUBJECTS}
-    figure, plots = plotting.new_figure(len(attackers), len(names), width=3.2, height=2.8)
-    labels: dict[str, int] = {}
+    figure, plots = plotting.new_figure(len(attackers), len(names), width=3.4, height=2.8)
+    looks: dict[str, dict[str, Any]] = {}
     for row, (attacker, attack) in enumerate(attackers.items()):
         for column, collection in enumerate(names):
             plot = plots[row * len(names) + column]
             whole = json.loads((out / f"{collection}.json").read_text("utf-8"))
-            goal = GOAL_SHARE * mean(whole[f"{engine} {DEPTHS[0]}"])
-            plot.axhline(goal, color=plotting.MUTED, linewidth=0.8, linestyle=":")
-            plot.axvline(GOAL_RISK, color=plotting.MUTED, linewidth=0.8, linestyle=":")
+            plain = mean(whole[f"{engine} {DEPTHS[0]}"])
+            goal = [(0, GOAL_SHARE * plain), (GOAL_RISK, GOAL_SHARE * plain), (GOAL_RISK, plain)]
+            plot.fill(*zip(*goal, (0, plain), strict=True), color=plotting.MUTED, alpha=0.2)
             for one in settings(out, collection):
                 quality, risk = one.ndcg(engine, DEPTHS[0]), one.risk(attack)
                 if quality is None or risk is None or nearest_count(one.sent) != count:
                     continue
-                style = plotting.look(labels.setdefault(one.label, len(labels)))
-                style |= {"linestyle": "none", "markersize": 9 if one.is_cover else 6}
-                plot.plot([risk], [mean(quality)], label=plotting.literal(one.label), **style)
-            plot.set_xlim(-0.03, 1.03)
+                name, _, strength = one.label.replace("cover ", "cover, ").partition(", ")
+                if name not in looks:
+                    looks[name] = plotting.look(len(looks)) | {"linestyle": "none"}
+                style = looks[name] | {"markersize": 8 if one.is_cover else 5}
+                plot.plot([risk], [mean(quality)], label=plotting.literal(name), **style)
+                plotting.beside(plot, strength.replace("ε ", ""), (risk, mean(quality)))
+            plot.set_xlim(-0.03, 1.08)
             plotting.label(
                 plot,
                 title=TITLES.get(collection, collection.title()) if row == 0 else "",

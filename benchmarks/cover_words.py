@@ -28,16 +28,15 @@ CHOIR, CHORUS_EPSILON = 5, 7.5
 """Groups of a chorus, and the epsilon of cmp in it."""
 
 WORDS: tuple[tuple[str, Release, tuple[float, ...]], ...] = (
-    ("santext", "independent", (1,)),
-    ("cmp", "once", (5,)),
+    ("santext", "independent", (1, 1.5, 2)),
+    ("cmp", "once", (5, 7.5, 10)),
     ("custext", "independent", (1,)),
-    ("tem", "independent", (1,)),
+    ("tem", "independent", (1, 1.5, 2)),
     ("wbb", "independent", (10,)),
-    ("mahalanobis", "once", (7.5,)),
-    ("vickrey-cmp", "once", (7.5,)),
-    ("vickrey-mahalanobis", "once", (7.5,)),
-    ("cmp", "once", (7.5,)),
-    ("cmp", "independent", (2.5,)),
+    ("mahalanobis", "once", (7.5, 10)),
+    ("vickrey-cmp", "once", (7.5, 10)),
+    ("vickrey-mahalanobis", "once", (7.5, 10)),
+    ("cmp", "independent", (2.5, 5)),
 )
 """Published mechanisms that replace words, at epsilons from hardly any risk to half where there
 are such. All of them replace all words, wbb too."""
