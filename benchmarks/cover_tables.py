@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -97,6 +97,7 @@ def collections(out: Path) -> list[str]:
 
 def print_tables(out: Path) -> None:
     """For each collection what is found and named, and what is ahead of what."""
+    print_together(out)
     for collection in collections(out):
         whole = json.loads((out / f"{collection}.json").read_text("utf-8"))
         plain = "; ".join(
@@ -115,6 +116,33 @@ def print_tables(out: Path) -> None:
         for line in lines(made):
             print(line)
         print_comparison(made)
+
+
+def print_together(out: Path, count: int = 50) -> None:
+    """All collections beside each other at one number of queries: both risks, and what is found."""
+    made = {collection: settings(out, collection) for collection in collections(out)}
+    names = [TITLES.get(collection, collection.title()) for collection in made]
+    for engine in ENGINES:
+        print(f"\n## {count} queries, {engine}, depth {DEPTHS[0]}\n")
+        print("| | " + " | ".join(f"{name}: log | all | nDCG@10" for name in names) + " |")
+        print("|---|" + "--:|--:|--:|" * len(names))
+        labels = dict.fromkeys(
+            one.label
+            for some in made.values()
+            for one in some
+            if nearest_count(one.sent) == count and one.ndcg(engine, DEPTHS[0]) is not None
+        )
+        for label in labels:
+            cells = []
+            for some in made.values():
+                (one, *_) = [
+                    one
+                    for one in some
+                    if (one.label, nearest_count(one.sent)) == (label, count)
+                    and one.ndcg(engine, DEPTHS[0]) is not None
+                ] or [None]
+                cells.append(described(one, engine, DEPTHS[:1]) if one else " | | ")
+            print(f"| {label} | {' | '.join(cells)} |")
 
 
 def lines(made: list[Setting]) -> Iterator[str]:
@@ -139,9 +167,9 @@ def nearest_count(sent: float) -> int:
     return min((20, 50, 100), key=lambda count: abs(count - sent))
 
 
-def described(one: Setting, engine: str) -> str:
+def described(one: Setting, engine: str, depths: Sequence[int] = DEPTHS) -> str:
     """Risks and what is found at each depth."""
-    found = ", ".join(short(mean(one.ndcg(engine, depth)), 3) for depth in DEPTHS)
+    found = ", ".join(short(mean(one.ndcg(engine, depth)), 3) for depth in depths)
     return f"{short(one.risk())} | {short(one.risk(ALL_SUBJECTS))} | {found}"
 
 
