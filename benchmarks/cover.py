@@ -1,8 +1,8 @@
 """What cover finds and gives away, beside mechanisms that replace words: tables of docs/cover.md.
 
     python benchmarks/cover.py FOLDER... --log FILE --vectors DIR --out DIR
-    python benchmarks/cover.py FOLDER... … --jobs cover,pools,words --seeds 1,2,3,4,5
-    python benchmarks/cover.py --out DIR --tables
+    python benchmarks/cover.py FOLDER... … --jobs cover,words --seeds 1,2,3 --only "50x1,santext"
+    python benchmarks/cover.py --out DIR --tables --figure FILE.svg
 
 Each FOLDER is a collection with judged queries; --log has a source and a query in each line, and
 the queries asked are taken out of it before it is a pool; --vectors as for ``spaces.py``. What
@@ -17,8 +17,8 @@ each being all that is public of the other.
 Risk is the share of searches in which an attack names what stands for the query, and for
 mechanisms that replace words the query itself in a log that holds it. One more attacker knows the
 subject: ten other queries of the kind, the nearest to the true one; another all subjects, not whose
-is which. Cells are kept under --out, one
-file each, and not computed again.
+is which. Cells are kept under --out, one file for a seed, number of queries and engine, and not
+computed again; jobs run seed by seed, so that what is there can be looked at any time.
 """
 
 from __future__ import annotations
@@ -30,26 +30,20 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import spaces
-from cover_bench import ALL_SUBJECTS, DEPTHS, CoverBench, chance_of_truth
-from cover_tables import print_tables
-from spaces import Bench
+from cover_bench import DEPTHS, CoverBench, chance_of_truth
+from cover_tables import draw, print_tables
+from cover_words import COUNTS, Cells, ChorusJob, TextsJob, WordsJob, beside_cover
 
-from sottovoce import Obfuscator, load_space, mechanism
-from sottovoce.choices import Release
+from sottovoce import mechanism
 from sottovoce.files import write_whole
-from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.mechanisms.cover import Cover
-from sottovoce.privacy import Released, attack
 from sottovoce.privacy.attacks.company.sources import recurrence
-from sottovoce.search import laid_out_for
-from sottovoce.text import TextPipeline, folded_text
+from sottovoce.text import folded_text
 from sottovoce.types import IntArray
 
 KIND_OF_LOG = "msmarco"
@@ -71,10 +65,10 @@ class CoverJob:
         kind = "cover" if self.attacked else "pool"
         return f"{kind} {self.source} {self.k}x{self.m} {self.p:g} {self.decoys}"
 
-    def measure(self, bench: CoverBench, seeds: Sequence[int]) -> dict[str, Any]:
-        """What is found and named, query by query, means over seeds; it holds no text."""
-        ndcg: dict[str, list[dict[str, float]]] = {}
-        named: dict[str, dict[str, list[float]]] = {}
+    def cells(self, bench: CoverBench, seed: int) -> Cells:
+        """What is found and named, query by query."""
+        ndcg: dict[str, dict[str, float]] = {}
+        named: dict[str, dict[str, float]] = {}
         sent, present = [], []
         for ready in bench.ready(self.source):
             cover = mechanism(
@@ -84,47 +78,46 @@ class CoverJob:
             assert isinstance(cover, Cover)
             texts = [bench.texts[row] for row in ready.fold.rows]
             meant = cover.representatives(texts).tolist()
-            sets = [cover.release(texts, rng=seed) for seed in seeds]
-            grouped = Groups(cover, sets)
-            for drawn in sets:
-                strings = [ready.places[grouped.places(heads)] for heads in drawn]
-                sent += [len(places) for places in strings]
-                for engine, quality in found(bench, ready.fold.rows, strings):
-                    ndcg.setdefault(engine, []).append(quality)
-                seen = [
-                    bench.seen(cover, heads, truth, row)
-                    for heads, truth, row in zip(drawn, meant, ready.fold.rows, strict=True)
-                ]
-                present += [one.truth >= 0 for one in seen]
-                if not self.attacked:
-                    continue
-                scored = {
-                    name: [one.inside + belief(one) for one in seen]
-                    for name, belief in ready.beliefs.items()
-                }
-                scored["recurrence"] = recurrence(seen)
-                for name, rows in scored.items():
-                    for one, scores in zip(seen, rows, strict=True):
-                        hits = named.setdefault(name, {}).setdefault(one.person, [])
-                        hits.append(chance_of_truth(scores, one.truth))
-        return {
-            "sent": float(np.mean(sent)),
-            "chance": float(np.mean(present)) / self.k,
-            "epsilon": cover.law.epsilon,
-            "strings": len(cover.pool),
-            "ndcg": {engine: means(qualities) for engine, qualities in ndcg.items()},
-            "named": {
-                name: {key: float(np.mean(hits)) for key, hits in by_query.items()}
-                for name, by_query in named.items()
+            drawn = cover.release(texts, rng=seed)
+            grouped = Groups(cover, drawn)
+            strings = [ready.places[grouped.places(heads)] for heads in drawn]
+            sent += [len(places) for places in strings]
+            for engine, quality in found(bench, ready.fold.rows, strings):
+                ndcg.setdefault(engine, {}).update(quality)
+            seen = [
+                bench.seen(cover, heads, truth, row)
+                for heads, truth, row in zip(drawn, meant, ready.fold.rows, strict=True)
+            ]
+            present += [one.truth >= 0 for one in seen]
+            if not self.attacked:
+                continue
+            scored = {
+                name: [one.inside + belief(one) for one in seen]
+                for name, belief in ready.beliefs.items()
+            }
+            scored["recurrence"] = recurrence(seen)
+            for name, rows in scored.items():
+                for one, scores in zip(seen, rows, strict=True):
+                    hit = chance_of_truth(scores, one.truth)
+                    named.setdefault(name, {})[one.person] = hit
+        yield (
+            self.name,
+            {
+                "sent": float(np.mean(sent)),
+                "chance": float(np.mean(present)) / self.k,
+                "epsilon": cover.law.epsilon,
+                "strings": len(cover.pool),
+                "ndcg": ndcg,
+                "named": named,
             },
-        }
+        )
 
 
 class Groups:
     """The strings of each group that some sets hold, looked up together."""
 
-    def __init__(self, cover: Cover, sets: Sequence[IntArray]) -> None:
-        heads = np.unique(np.concatenate([drawn.ravel() for drawn in sets]))
+    def __init__(self, cover: Cover, drawn: IntArray) -> None:
+        heads = np.unique(drawn)
         self._near: dict[int, list[int]] = {}
         if cover.m > 1:
             near = cover.pool.best(cover.pool.vectors[heads], cover.m).tolist()
@@ -153,90 +146,6 @@ def found(
             yield f"{name} {depth}", bench.ndcg(dict(zip(rows, at_depth, strict=True)))
 
 
-def means(qualities: Sequence[dict[str, float]]) -> dict[str, float]:
-    """The mean of every query over the runs that have it."""
-    values: dict[str, list[float]] = {}
-    for quality in qualities:
-        for key, value in quality.items():
-            values.setdefault(key, []).append(value)
-    return {key: float(np.mean(of_query)) for key, of_query in values.items()}
-
-
-@dataclass(frozen=True)
-class WordsJob:
-    """One setting of a mechanism that replaces words, at some number of variants.
-
-    cmp has the space, vocabulary and prior of a search by BM25; others have all words of a space of
-    34,000, and unknown ones are replaced uniformly. Words go in random order to BM25.
-    """
-
-    mechanism: str
-    epsilon: float
-    release: Release
-    n: int
-    engine: str
-
-    @property
-    def name(self) -> str:
-        return f"words {self.mechanism} {self.epsilon:g} {self.release} {self.n} {self.engine}"
-
-    def measure(self, bench: CoverBench, seeds: Sequence[int]) -> dict[str, Any]:
-        """What is found, and named in the log and among texts on the same subjects."""
-        answers, base = bench.answers[self.engine], copy(bench.base)
-        base.engine = answers.engine
-        made, pipeline = self._built(base)
-        ndcg: dict[str, list[dict[str, float]]] = {}
-        named: dict[str, list[dict[str, float]]] = {}
-        logs = {
-            "aligned": base.log(f"{self.mechanism} {self.engine}"),
-            ALL_SUBJECTS: bench.subject_log(f"{self.mechanism} {self.engine}"),
-        }
-        for seed in seeds:
-            obfuscator = Obfuscator(
-                made, n=self.n, release=self.release, pipeline=pipeline, rng=seed
-            )
-            results = list(obfuscator.obfuscate(bench.texts))
-            rows = [answers.search(list(dict.fromkeys(result.variants))) for result in results]
-            for depth in DEPTHS:
-                pooled = {row: answered[:, :depth] for row, answered in enumerate(rows)}
-                ndcg.setdefault(f"{self.engine} {depth}", []).append(bench.ndcg(pooled))
-            releases = [
-                Released(key, result.text, result.variants)
-                for key, result in zip(bench.keys, results, strict=True)
-            ]
-            for name, log in logs.items():
-                report = attack(
-                    releases,
-                    mechanism=made,
-                    release=self.release,
-                    pipeline=pipeline,
-                    log=log,
-                    add_originals=True,
-                    counts=[self.n],
-                    attacks=["aligned"],
-                    rng=seed,
-                )
-                attempts = [
-                    {query.id: float(query.rank == 1) for query in inference.queries}
-                    for _, inference in report.inferences
-                ]
-                strongest = max(attempts, key=lambda hits: sum(hits.values()))
-                named.setdefault(name, []).append(strongest)
-        return {
-            "sent": self.n,
-            "ndcg": {name: means(by_seed) for name, by_seed in ndcg.items()},
-            "named": {name: means(by_seed) for name, by_seed in named.items()},
-        }
-
-    def _built(self, base: Bench) -> tuple[WordMechanism, TextPipeline]:
-        if self.mechanism == "cmp":
-            return spaces.built(base, spaces.SETTINGS["new"], self.epsilon)
-        space = load_space(spaces.SETTINGS["old"].space)
-        made = mechanism(self.mechanism, space=space, epsilon=self.epsilon)
-        assert isinstance(made, WordMechanism)
-        return made, laid_out_for(base.engine, TextPipeline(unknown="uniform"), made)
-
-
 @dataclass(frozen=True)
 class UnrelatedJob:
     """Random strings of a pool, none of them for the query: what is owed to chance."""
@@ -248,34 +157,16 @@ class UnrelatedJob:
     def name(self) -> str:
         return f"unrelated {self.source} {self.n}"
 
-    def measure(self, bench: CoverBench, seeds: Sequence[int]) -> dict[str, Any]:
+    def cells(self, bench: CoverBench, seed: int) -> Cells:
         """nDCG@10 of each query."""
-        ndcg: dict[str, list[dict[str, float]]] = {}
         (ready, *_) = bench.ready(self.source)
-        for seed in seeds:
-            rng = np.random.default_rng(seed)
-            strings = [rng.choice(ready.places, self.n, replace=False) for _ in bench.texts]
-            for engine, quality in found(bench, range(len(bench.texts)), strings):
-                ndcg.setdefault(engine, []).append(quality)
-        qualities = {engine: means(each_seed) for engine, each_seed in ndcg.items()}
-        return {"sent": self.n, "ndcg": qualities, "named": {}}
+        rng = np.random.default_rng(seed)
+        strings = [rng.choice(ready.places, self.n, replace=False) for _ in bench.texts]
+        ndcg = dict(found(bench, range(len(bench.texts)), strings))
+        yield self.name, {"sent": self.n, "ndcg": ndcg, "named": {}}
 
 
-Job = CoverJob | WordsJob | UnrelatedJob
-
-
-WORDS: tuple[tuple[str, Release, tuple[float, ...]], ...] = (
-    ("cmp", "once", (5, 7.5, 10)),
-    ("cmp", "independent", (2.5, 5, 7.5)),
-    ("mahalanobis", "once", (7.5, 10)),
-    ("vickrey-cmp", "once", (7.5, 10)),
-    ("vickrey-mahalanobis", "once", (10,)),
-    ("santext", "independent", (1, 1.5, 2)),
-    ("tem", "independent", (1, 1.5, 2)),
-    ("custext", "independent", (1, 10)),
-)
-"""Published mechanisms that replace words, at epsilons from hardly any risk to half; of wbb in
-random order the places are not found, so that no attack of equal strength applies."""
+Job = CoverJob | UnrelatedJob | WordsJob | TextsJob | ChorusJob
 
 
 def cover_jobs(bench: CoverBench) -> Iterator[Job]:
@@ -283,11 +174,11 @@ def cover_jobs(bench: CoverBench) -> Iterator[Job]:
     sizes = ((20, 1), (50, 1), (16, 3), (10, 5), (100, 1), (33, 3), (20, 5))
     for source in ("log", "own", "own and log"):
         if source in bench.sources:
-            for n in (20, 50, 100):
+            for n in COUNTS:
                 yield UnrelatedJob(source, n)
             for k, m in sizes:
                 yield CoverJob(source, k, m, 0.97, "popular")
-            for k in (20, 50, 100):
+            for k in COUNTS:
                 yield CoverJob(source, k, 1, 0.97, "uniform")
                 yield CoverJob(source, k, 1, 0.9, "popular")
 
@@ -300,12 +191,8 @@ def pool_jobs(bench: CoverBench) -> Iterator[Job]:
 
 
 def word_jobs(bench: CoverBench) -> Iterator[Job]:
-    """Mechanisms that replace words, at the same numbers of queries."""
-    for n in (20, 50, 100):
-        for engine in bench.answers:
-            for spec, release, epsilons in WORDS:
-                for epsilon in epsilons:
-                    yield WordsJob(spec, epsilon, release, n, engine)
+    """Mechanisms that replace words, and whole texts, at the same numbers of queries."""
+    yield from beside_cover(bench.answers)
 
 
 JOBS: dict[str, Callable[[CoverBench], Iterator[Job]]] = {
@@ -315,21 +202,34 @@ JOBS: dict[str, Callable[[CoverBench], Iterator[Job]]] = {
 }
 
 
-def compute(bench: CoverBench, jobs: Sequence[Job], seeds: Sequence[int], out: Path) -> None:
-    """All cells of a collection that are missing, or were made in another way."""
-    reference = out / f"{bench.name}.json"
-    if not reference.exists():
-        write_whole(reference, json.dumps(bench.without_privacy()).encode())
-    for job in jobs:
-        file = out / f"{bench.name}--{job.name.replace(' ', '_')}.json"
-        wanted = {**asdict(job), "seeds": list(seeds), "queries": len(bench.texts)}
-        if file.exists() and json.loads(file.read_text("utf-8"))["asked"] == wanted:
+def compute(
+    benches: Sequence[CoverBench], kinds: str, only: str, seeds: Sequence[int], out: Path
+) -> None:
+    """All cells that are missing, seed by seed and job by job; they hold no text."""
+    for bench in benches:
+        reference = out / f"{bench.name}.json"
+        if not reference.exists():
+            write_whole(reference, json.dumps(bench.without_privacy()).encode())
+    todo = [
+        (place, seed, bench, job)
+        for bench in benches
+        for place, job in enumerate(job for kind in kinds.split(",") for job in JOBS[kind](bench))
+        if any(part in job.name for part in only.split(","))
+        for seed in seeds
+    ]
+    for _, seed, bench, job in sorted(todo, key=lambda one: (one[1], one[0])):
+        numbers = "-".join(map(str, getattr(job, "counts", ())))
+        done = out / f"{bench.name}--{job.name.replace(' ', '_')}--{numbers}--{seed}.done"
+        if done.exists():
             continue
-        start = time.perf_counter()
-        cell = {"asked": wanted, **job.measure(bench, seeds)}
-        write_whole(file, json.dumps(cell).encode())
-        seconds = time.perf_counter() - start
-        print(f"{bench.name}: {job.name}, {seconds:.0f} s", file=sys.stderr, flush=True)
+        start = time.process_time()
+        for name, cell in job.cells(bench, seed):
+            asked = {"job": name, "seed": seed, "queries": len(bench.texts)}
+            file = out / f"{bench.name}--{name.replace(' ', '_')}--{seed}.json"
+            write_whole(file, json.dumps({"asked": asked, **cell}).encode())
+        done.touch()
+        seconds = time.process_time() - start
+        print(f"{bench.name}: {job.name} {numbers}, seed {seed}, {seconds:.0f} s", file=sys.stderr)
 
 
 def read_sources(file: Path) -> tuple[list[str], list[str]]:
@@ -354,23 +254,25 @@ def main() -> None:
     parser.add_argument("--seeds", default="1,2,3,4,5")
     parser.add_argument("--represented-by", default="strong", help="encoder of the pools")
     parser.add_argument("--tables", action="store_true", help="print what is there, and stop")
+    parser.add_argument("--figure", type=Path, help="draw what is there, and stop")
     options = parser.parse_args()
-    if not options.tables:
+    if not options.tables and not options.figure:
         options.out.mkdir(parents=True, exist_ok=True)
         log, kind = read_sources(options.log)
         seeds = [int(seed) for seed in options.seeds.split(",")]
         in_log = set(map(folded_text, kind))
+        benches = []
         for folder in options.collections:
             base = spaces.Bench(folder, log, options.vectors, options.queries)
             holds = in_log.issuperset(map(folded_text, base.texts))
             kind_in_log = kind if holds else ()
             chooser = options.represented_by
-            bench = CoverBench(base, folder, log, kind_in_log, options.out, chooser)
-            made = (job for name in options.jobs.split(",") for job in JOBS[name](bench))
-            wanted = options.only.split(",")
-            jobs = [job for job in made if any(part in job.name for part in wanted)]
-            compute(bench, jobs, seeds, options.out)
-    print_tables(options.out)
+            benches.append(CoverBench(base, folder, log, kind_in_log, options.out, chooser))
+        compute(benches, options.jobs, options.only, seeds, options.out)
+    if options.tables:
+        print_tables(options.out)
+    if options.figure:
+        draw(options.out, options.figure)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,16 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from spaces import Bench
+from word_attacks import CutLogs
 
 from sottovoce.encoders import Encoder, corpus_vectors, load_encoder
 from sottovoce.engines.base import LocalEngine
 from sottovoce.engines.dense import Dense
 from sottovoce.evaluation import effectiveness
 from sottovoce.likeness import fit_likeness
+from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.mechanisms.cover import Cover
 from sottovoce.pool_making import cleaned, popularity_like, strings_of
 from sottovoce.pools import Pool
@@ -29,8 +32,7 @@ from sottovoce.privacy.attacks.company.beliefs import (
 )
 from sottovoce.privacy.attacks.company.run import strings_near
 from sottovoce.privacy.attacks.company.sets import SeenSet
-from sottovoce.privacy.attacks.query_log import QueryLog
-from sottovoce.text import folded_text
+from sottovoce.text import TextPipeline, folded_text
 from sottovoce.types import UNKNOWN, BoolArray, Float32Array, Float64Array, IntArray
 
 NOTHING, NOT_SEARCHED = -1, -2
@@ -40,6 +42,8 @@ DEPTHS = (100, DEEPEST)
 HISTORY = 10
 KNOWS_SUBJECT = "history"
 """The attacker who has other queries of the person, on the same subject."""
+KNOWS_LOG = "aligned"
+"""The attacker of words who has a log that holds the queries."""
 ALL_SUBJECTS = "subjects"
 """The attacker who knows the subjects of all queries that are asked, not whose is which."""
 KIND_SAMPLE = 4000
@@ -88,13 +92,18 @@ class Answers:
     ) -> None:
         self.engine, self._strings = engine, strings
         self._numbers = {document: number for number, document in enumerate(documents)}
-        shape = (len(strings), DEEPEST)
-        if not file.exists():
-            made = np.lib.format.open_memmap(file, "w+", np.int32, shape)
+        self._file = file
+
+    @cached_property
+    def _table(self) -> NDArray[np.int32]:
+        shape = (len(self._strings), DEEPEST)
+        if not self._file.exists():
+            made = np.lib.format.open_memmap(self._file, "w+", np.int32, shape)
             made[:] = NOT_SEARCHED
-        self._table = np.lib.format.open_memmap(file, "r+")
-        if self._table.shape != shape:
-            raise SystemExit(f"{file.name} is of other strings: take another --out")
+        table: NDArray[np.int32] = np.lib.format.open_memmap(self._file, "r+")
+        if table.shape != shape:
+            raise SystemExit(f"{self._file.name} is of other strings: take another --out")
+        return table
 
     def of(self, places: IntArray) -> IntArray:
         """A row of document numbers for each string, best first; NOTHING after the last."""
@@ -217,7 +226,7 @@ class CoverBench:
         }
         self._scores = [base.reranker.all_scores(text) for text in self.texts]
         self._ready: dict[str, list[Ready]] = {}
-        self._subject_logs: dict[str, QueryLog] = {}
+        self._cut_logs: dict[str, CutLogs] = {}
 
     # What is found
 
@@ -259,13 +268,21 @@ class CoverBench:
             self._ready[source] = [Ready(self, source, fold) for fold in self.folds()]
         return self._ready[source]
 
-    def subject_log(self, setting: str) -> QueryLog:
-        """The strings of the log nearest to all queries: one for each setting, as it is cut."""
-        if setting not in self._subject_logs:
-            pool = self.ready("log")[0].plain
-            near = strings_near([folded_text(text) for text in self.texts], pool)
-            self._subject_logs[setting] = QueryLog(near)
-        return self._subject_logs[setting]
+    def near_strings(self) -> list[str]:
+        """The strings of the log nearest to all queries: what who knows all subjects looks at."""
+        pool = self.ready("log")[0].plain
+        return strings_near([folded_text(text) for text in self.texts], pool)
+
+    def attack_logs(self) -> dict[str, Sequence[str]]:
+        """The queries among which those who know a log, and those who know all subjects, choose."""
+        return {KNOWS_LOG: self.base.others, ALL_SUBJECTS: self.near_strings()}
+
+    def cut_logs(self, setting: str, mechanism: WordMechanism, pipeline: TextPipeline) -> CutLogs:
+        """The same in the words of a space; kept for the next epsilon."""
+        if setting not in self._cut_logs:
+            logs = self.attack_logs()
+            self._cut_logs[setting] = CutLogs.of(mechanism, pipeline, logs, self.texts)
+        return self._cut_logs[setting]
 
     def histories(self, fold: Fold, pool: Pool) -> dict[str, list[str]]:
         """For each query the nearest other ones of its kind, but for what stands for it."""

@@ -1,103 +1,250 @@
-"""The tables of ``cover.py``."""
+"""The tables and the figure of ``cover.py``: cells of one setting, seeds together."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cover_bench import ALL_SUBJECTS, KNOWS_SUBJECT
+from cover_bench import ALL_SUBJECTS, DEPTHS, KNOWS_SUBJECT
 
+from sottovoce import plotting
 from sottovoce.statistics import randomization_test
 
+ENGINES = ("bm25", "dense")
 KNOW_SUBJECTS = (ALL_SUBJECTS, KNOWS_SUBJECT)
 AS_MANY = 1.1
 """Two releases have equally many queries if neither has more than this times the other's."""
+TITLES = {"msmarco-dl19-pool": "DL'19", "nfcorpus": "NFCorpus", "npl": "NPL"}
+GOAL_RISK, GOAL_SHARE = 0.1, 0.9
+"""What was aimed at: so small a risk at that share of what is found without privacy."""
 
 
-def mean(values: dict[str, float]) -> float:
+@dataclass(frozen=True)
+class Setting:
+    """One setting at one number of queries: a mechanism of words is searched by one engine."""
+
+    job: str
+    cells: tuple[dict[str, Any], ...]
+
+    @property
+    def label(self) -> str:
+        """As tables have it: without engine and number of queries."""
+        parts = self.job.split()
+        if parts[0] == "cover":
+            return f"cover {parts[-3].replace('x', ' × ')}"
+        if parts[0] == "words":
+            once = ", fresh" if (parts[1], parts[3]) == ("cmp", "independent") else ""
+            return f"{parts[1]}{once}, ε {parts[2]}"
+        if parts[0] == "texts":
+            return f"{parts[1]}, ε {parts[2]}"
+        if parts[0] == "chorus":
+            return f"chorus of {parts[1]}, {parts[2]} ε {parts[3]}"
+        return "random strings"
+
+    @property
+    def is_cover(self) -> bool:
+        return self.job.startswith("cover")
+
+    @property
+    def seeds(self) -> int:
+        return len(self.cells)
+
+    @cached_property
+    def sent(self) -> float:
+        return float(np.mean([cell["sent"] for cell in self.cells]))
+
+    def ndcg(self, engine: str, depth: int) -> dict[str, float] | None:
+        """Of each query, over seeds; None where the engine was not asked."""
+        return self._means("ndcg", f"{engine} {depth}")
+
+    def risk(self, attack: str | None = None) -> float | None:
+        """What an attack names; by default the strongest that knows no subjects."""
+        names = {name for cell in self.cells for name in cell["named"]}
+        names = {attack} & names if attack else names - set(KNOW_SUBJECTS)
+        return max((mean(self._means("named", name)) for name in names), default=None)
+
+    def _means(self, part: str, name: str) -> dict[str, float] | None:
+        values = [cell[part][name] for cell in self.cells if name in cell[part]]
+        if not values:
+            return None
+        return {key: float(np.mean([value[key] for value in values])) for key in values[0]}
+
+
+def mean(values: dict[str, float] | None) -> float:
     """Over queries."""
-    return float(np.mean(list(values.values())))
+    return float(np.mean(list((values or {}).values())))
 
 
-def risk(cell: dict[str, Any]) -> tuple[float, str]:
-    """What the strongest attack names that knows no subjects, and which it is."""
-    named = {name: mean(hits) for name, hits in cell["named"].items() if name not in KNOW_SUBJECTS}
-    best = max(named, key=lambda name: named[name], default="not attacked")
-    return named.get(best, float("nan")), best
+def settings(out: Path, collection: str) -> list[Setting]:
+    """All that was measured on a collection, by number of queries."""
+    by_job: dict[str, list[dict[str, Any]]] = {}
+    for file in sorted(out.glob(f"{collection}--*.json")):
+        cell = json.loads(file.read_text("utf-8"))
+        by_job.setdefault(cell["asked"]["job"], []).append(cell)
+    made = [Setting(job, tuple(cells)) for job, cells in by_job.items()]
+    return sorted(made, key=lambda one: (round(one.sent, -1), not one.is_cover, one.job))
+
+
+def collections(out: Path) -> list[str]:
+    """Those with what the queries themselves find."""
+    return [file.stem for file in sorted(out.glob("*.json")) if "--" not in file.stem]
 
 
 def print_tables(out: Path) -> None:
-    """A table for each collection: a row for each cell that is there."""
-    for file in sorted(out.glob("*.json")):
-        if "--" in file.stem:
-            continue
-        reference = {name: mean(values) for name, values in json.loads(file.read_text()).items()}
-        print(f"\n## {file.stem}\n")
-        print(
-            "| | sent | risk | by | chance | knows all subjects | knows the subject | "
-            + " | ".join(reference)
-            + " |"
+    """For each collection what is found and named, and what is ahead of what."""
+    print_together(out)
+    for collection in collections(out):
+        whole = json.loads((out / f"{collection}.json").read_text("utf-8"))
+        plain = "; ".join(
+            f"{engine} {', '.join(short(mean(whole[f'{engine} {depth}'])) for depth in DEPTHS)}"
+            for engine in ENGINES
         )
-        print("|---|--:|--:|---|--:|--:|--:|" + "--:|" * len(reference))
-        found = " | ".join(f"{value:.3f}" for value in reference.values())
-        print(f"| the query itself | 1 | 1 | | | | | {found} |")
-        cells = [json.loads(cell.read_text()) for cell in sorted(out.glob(f"{file.stem}--*.json"))]
-        for cell in sorted(cells, key=lambda cell: cell["sent"]):
-            print_row(cell, reference)
-        print_comparison([cell for cell in cells if cell["named"]], list(reference))
+        made = settings(out, collection)
+        queries = len(next(iter(whole.values())))
+        print(f"\n## {TITLES.get(collection, collection.title())}")
+        print(f"\n{queries} queries; without privacy {plain} (depth {DEPTHS[0]}, {DEPTHS[1]})\n")
+        print(
+            "| queries | | seeds | BM25: log | all subjects | nDCG@10 "
+            "| dense: log | all subjects | nDCG@10 |"
+        )
+        print("|--:|---|--:|--:|--:|--:|--:|--:|--:|")
+        for line in lines(made):
+            print(line)
+        print_comparison(made)
 
 
-def print_row(cell: dict[str, Any], reference: dict[str, float]) -> None:
-    """nDCG@10 of a cell with the share of that without privacy."""
-    seeds, queries = len(cell["asked"]["seeds"]), cell["asked"]["queries"]
-    named, attack = risk(cell)
-    chance = f"{cell['chance']:.3f}" if "chance" in cell else ""
-    subjects = " | ".join(
-        f"{mean(cell['named'][name]):.2f}" if name in cell["named"] else ""
-        for name in KNOW_SUBJECTS
-    )
-    found = " | ".join(
-        f"{mean(cell['ndcg'][name]):.3f} ({mean(cell['ndcg'][name]) / plain:.0%})"
-        if name in cell["ndcg"]
-        else ""
-        for name, plain in reference.items()
-    )
-    print(
-        f"| {setting(cell)}; {queries} queries, {seeds} seeds | {cell['sent']:.0f} | {named:.3f} "
-        f"| {attack} | {chance} | {subjects} | {found} |"
-    )
+def print_together(out: Path, count: int = 50) -> None:
+    """All collections beside each other at one number of queries: both risks, and what is found."""
+    made = {collection: settings(out, collection) for collection in collections(out)}
+    names = [TITLES.get(collection, collection.title()) for collection in made]
+    for engine in ENGINES:
+        print(f"\n## {count} queries, {engine}, depth {DEPTHS[0]}\n")
+        print("| | " + " | ".join(f"{name}: log | all | nDCG@10" for name in names) + " |")
+        print("|---|" + "--:|--:|--:|" * len(names))
+        labels = dict.fromkeys(
+            one.label
+            for some in made.values()
+            for one in some
+            if nearest_count(one.sent) == count and one.ndcg(engine, DEPTHS[0]) is not None
+        )
+        for label in labels:
+            cells = []
+            for some in made.values():
+                (one, *_) = [
+                    one
+                    for one in some
+                    if (one.label, nearest_count(one.sent)) == (label, count)
+                    and one.ndcg(engine, DEPTHS[0]) is not None
+                ] or [None]
+                cells.append(described(one, engine, DEPTHS[:1]) if one else " | | ")
+            print(f"| {label} | {' | '.join(cells)} |")
 
 
-def setting(cell: dict[str, Any]) -> str:
-    """What was asked for, but for seeds and queries, in words and numbers."""
-    left_out = ("seeds", "queries", "attacked")
-    return " ".join(str(value) for name, value in cell["asked"].items() if name not in left_out)
+def lines(made: list[Setting]) -> Iterator[str]:
+    """A row for each setting and number of queries, both engines beside each other."""
+    rows: dict[tuple[int, str], dict[str, Setting]] = {}
+    for one in made:
+        row = rows.setdefault((nearest_count(one.sent), one.label), {})
+        for engine in ENGINES:
+            if one.ndcg(engine, DEPTHS[0]) is not None:
+                row[engine] = one
+    for (sent, label), by_engine in rows.items():
+        seeds = "; ".join(dict.fromkeys(str(one.seeds) for one in by_engine.values()))
+        cells = " | ".join(
+            described(by_engine[engine], engine) if engine in by_engine else " | | "
+            for engine in ENGINES
+        )
+        yield f"| {sent} | {label} | {seeds} | {cells} |"
 
 
-def print_comparison(cells: list[dict[str, Any]], engines: list[str]) -> None:
-    """Each mechanism that replaces words, and the best cover of as many queries and no more risk.
+def nearest_count(sent: float) -> int:
+    """20, 50 or 100."""
+    return min((20, 50, 100), key=lambda count: abs(count - sent))
+
+
+def described(one: Setting, engine: str, depths: Sequence[int] = DEPTHS) -> str:
+    """Risks and what is found at each depth."""
+    found = ", ".join(short(mean(one.ndcg(engine, depth)), 3) for depth in depths)
+    return f"{short(one.risk())} | {short(one.risk(ALL_SUBJECTS))} | {found}"
+
+
+def short(value: float | None, digits: int = 2) -> str:
+    """Without the zero before the point."""
+    return "" if value is None else f"{value:.{digits}f}".removeprefix("0")
+
+
+def print_comparison(made: list[Setting]) -> None:
+    """Each mechanism beside cover, and the best cover of as many queries and no more risk.
 
     p is that of a randomization test over queries; it takes the risks for exact.
     """
-    covers = [cell for cell in cells if "k" in cell["asked"]]
-    print("\n| words | risk | cover | risk | engine, depth | words | cover | difference | p |")
-    print("|---|--:|---|--:|---|--:|--:|--:|--:|")
-    for words in (cell for cell in cells if "k" not in cell["asked"]):
-        allowed = [
-            cover
-            for cover in covers
-            if 1 / AS_MANY <= cover["sent"] / words["sent"] <= AS_MANY
-            and risk(cover)[0] <= risk(words)[0]
-        ]
-        for engine in (name for name in engines if allowed and name in words["ndcg"]):
-            cover = max(allowed, key=lambda cell: mean(cell["ndcg"][engine]))
-            ours, theirs = cover["ndcg"][engine], words["ndcg"][engine]
-            differences = np.array([ours[query] - theirs[query] for query in ours])
-            (p,) = randomization_test(differences[None])
-            print(
-                f"| {setting(words)} | {risk(words)[0]:.3f} | {setting(cover)} "
-                f"| {risk(cover)[0]:.3f} | {engine} | {mean(theirs):.3f} | {mean(ours):.3f} "
-                f"| {differences.mean():+.3f} | {p:.3f} |"
+    print("\n| beside cover | attacker | risk | cover | risk | engine | difference | p |")
+    print("|---|---|--:|---|--:|---|--:|--:|")
+    covers = [one for one in made if one.is_cover]
+    for other in (one for one in made if not one.is_cover and one.risk() is not None):
+        for engine in ENGINES:
+            theirs = other.ndcg(engine, DEPTHS[0])
+            for name, attack in (("log", None), ("all subjects", ALL_SUBJECTS)):
+                cover = best_cover(covers, other, engine, attack)
+                if theirs is None or cover is None:
+                    continue
+                ours = cover.ndcg(engine, DEPTHS[0]) or {}
+                differences = np.array([ours[query] - theirs[query] for query in ours])
+                (p,) = randomization_test(differences[None])
+                print(
+                    f"| {nearest_count(other.sent)}: {other.label} | {name} "
+                    f"| {short(other.risk(attack))} | {cover.label} | {short(cover.risk(attack))} "
+                    f"| {engine} | {differences.mean():+.3f} | {p:.3f} |"
+                )
+
+
+def best_cover(
+    covers: list[Setting], other: Setting, engine: str, attack: str | None
+) -> Setting | None:
+    """What finds most, with as many queries and no more risk."""
+    allowed = [
+        one
+        for one in covers
+        if 1 / AS_MANY <= one.sent / other.sent <= AS_MANY
+        and (one.risk(attack) or 0.0) <= (other.risk(attack) or 0.0)
+    ]
+    return max(allowed, key=lambda one: mean(one.ndcg(engine, DEPTHS[0])), default=None)
+
+
+def draw(out: Path, file: Path, count: int = 50, engine: str = "bm25") -> None:
+    """Risk against what is found: a column for each collection, a row for each attacker."""
+    names = collections(out)
+    attackers = {"who knows the log": None, "who knows all subjects": ALL_SUBJECTS}
+    figure, plots = plotting.new_figure(len(attackers), len(names), width=3.4, height=2.8)
+    looks: dict[str, dict[str, Any]] = {}
+    for row, (attacker, attack) in enumerate(attackers.items()):
+        for column, collection in enumerate(names):
+            plot = plots[row * len(names) + column]
+            whole = json.loads((out / f"{collection}.json").read_text("utf-8"))
+            plain = mean(whole[f"{engine} {DEPTHS[0]}"])
+            goal = [(0, GOAL_SHARE * plain), (GOAL_RISK, GOAL_SHARE * plain), (GOAL_RISK, plain)]
+            plot.fill(*zip(*goal, (0, plain), strict=True), color=plotting.MUTED, alpha=0.2)
+            for one in settings(out, collection):
+                quality, risk = one.ndcg(engine, DEPTHS[0]), one.risk(attack)
+                if quality is None or risk is None or nearest_count(one.sent) != count:
+                    continue
+                name, _, strength = one.label.replace("cover ", "cover, ").partition(", ")
+                if name not in looks:
+                    looks[name] = plotting.look(len(looks)) | {"linestyle": "none"}
+                style = looks[name] | {"markersize": 8 if one.is_cover else 5}
+                plot.plot([risk], [mean(quality)], label=plotting.literal(name), **style)
+                plotting.beside(plot, strength.replace("ε ", ""), (risk, mean(quality)))
+            plot.set_xlim(-0.03, 1.08)
+            plotting.label(
+                plot,
+                title=TITLES.get(collection, collection.title()) if row == 0 else "",
+                x=f"named by {attacker}",
+                y="nDCG@10" if column == 0 else "",
             )
+    plotting.legend_below(figure, plots)
+    plotting.save_figure(figure, file)

@@ -21,9 +21,9 @@ def pool() -> Pool:
 @pytest.mark.parametrize("m", [1, 3])
 def test_groups_are_those_that_cover_sends(pool: Pool, m: int) -> None:
     cover = mechanism(f"cover:k=7,m={m}", pool=pool)
-    sets = [cover.release(["debt advice", "skin cancer"], rng=seed) for seed in (1, 2)]
+    sets = cover.release(["debt advice", "skin cancer"], rng=1)
     groups = Groups(cover, sets)
-    for heads in np.concatenate(sets):
+    for heads in sets:
         assert groups.places(heads).tolist() == sorted(cover.group(heads))
 
 

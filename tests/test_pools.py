@@ -16,6 +16,8 @@ from sottovoce import Obfuscator, mechanism, pool_store
 from sottovoce.collections import load_collection
 from sottovoce.encoders.base import embeddings_folder
 from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.guarantees import Guarantee
+from sottovoce.ledger import Entry, Ledger
 from sottovoce.mechanisms.company import POPULAR, UNIFORM
 from sottovoce.paths import pools_folder
 from sottovoce.pool_making import cleaned, make_pool, strings_of
@@ -342,3 +344,33 @@ def test_list_shows_what_is_damaged(file):
     assert "damaged" in command("pools", "list").stdout
     shutil.rmtree(pools_folder())
     assert "no pool was made yet" in command("pools", "list").stderr
+
+
+# A person's own queries are no pool
+
+
+def hide(*texts):
+    ledger = Ledger.open()
+    for text in texts:
+        promise = Guarantee("metric", 1.0, "euclidean")
+        ledger.charge(Entry(text, ("a",), "cmp:epsilon=1", "once", promise, 1, "bm25"))
+    return ledger
+
+
+def test_a_pool_of_one_s_own_queries_is_noticed(tmp_path):
+    own = ["skin cancer", "debt advice", "divorce lawyer", "hair loss", "panic attack"]
+    ledger = hide(*own, "only here")
+    assert ledger.hidden_among(["Skin  Cancer", "how to knit", "hair loss"]) == 2
+    assert ledger.hidden_among(["Skin  Cancer", "how to knit", "hair loss"], least=7) == 0
+    history, public = tmp_path / "history.txt", tmp_path / "public.txt"
+    history.write_text("\n".join([*own, "how to knit"]), encoding="utf-8")
+    public.write_text("\n".join([*own[:4], "how to knit"]), encoding="utf-8")
+    made = command("pools", "make", "mine", "--from", history, "--encoder", "light")
+    assert made.returncode == 0
+    assert "5 of the 6 strings of this pool are texts that you have hidden" in made.stderr
+    assert not any(query in made.stderr for query in own)
+    searched = command("search", "flu", "--cover", "2", "--pool", "mine", "--collection", "demo")
+    assert searched.returncode == 0
+    assert "texts that you have hidden before" in searched.stderr
+    made = command("pools", "make", "other", "--from", public, "--encoder", "light")
+    assert "hidden" not in made.stderr

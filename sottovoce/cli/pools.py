@@ -17,6 +17,7 @@ from sottovoce.cli.output import (
     progress_bar,
     say,
 )
+from sottovoce.cli.own_pools import say_if_own
 
 app = command_group("Pools: public strings among which a query is hidden.", "markdown")
 
@@ -62,12 +63,14 @@ def make(
     are one, and how often it came is its popularity.
     """
     from sottovoce.pool_making import make_pool
+    from sottovoce.pools import load_pool
 
     start = time.monotonic()
     with progress_bar("encoding") as progress:
         facts = make_pool(
             name, sources, encoder, least=least, like=like, replace=replace, progress=progress
         )
+    say_if_own(load_pool(name).strings)
     if as_json:
         print_json(facts.to_dict())
         return

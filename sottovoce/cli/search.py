@@ -23,6 +23,7 @@ from sottovoce.cli.options import (
     TextOptions,
 )
 from sottovoce.cli.output import new_console, print_json, progress_bar
+from sottovoce.cli.own_pools import say_if_own
 from sottovoce.cli.vector_search import StoreSearch, VectorOptions
 from sottovoce.errors import UsageError
 
@@ -141,6 +142,9 @@ def search(
     mechanism = cover.mechanism(mechanism, how.n, how.release)
     obfuscator = _obfuscator(how, mechanism, cover.without_pool(resources), texts, seed)
     obfuscator = cover.in_chorus(obfuscator, resources)
+    pool = getattr(obfuscator, "pool", None) or getattr(obfuscator.mechanism, "pool", None)
+    if pool is not None:
+        say_if_own(pool.strings)
     layout.check(obfuscator.mechanism)
     chosen = texts.protect is not None or texts.unprotected is not None
     private_search = _prepare(how, obfuscator, layout, drop_function_words=not chosen)

@@ -228,6 +228,14 @@ class Book:
         )
         return dict(self._opened(*row) for row in rows if row is not None)
 
+    def hidden_among(self, texts: Iterable[str], least: int) -> int:
+        """How many of these texts have a record; 0, unseen, if fewer than ``least`` texts have."""
+        rows = self._connection.execute("SELECT DISTINCT text FROM records")
+        hidden = {text for (text,) in rows}
+        if len(hidden) < least:
+            return 0
+        return sum(self._key.of_text(text) in hidden for text in texts)
+
     def check(self) -> int:
         """Check every record; answers how many there are, or raises what is wrong."""
         if self._connection.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,6 +104,15 @@ class Ledger:
             raise UsageError("the number of records to show cannot be negative")
         with self._book() as book:
             return book.records(text, limit)
+
+    def hidden_among(self, texts: Sequence[str], least: int = 1) -> int:
+        """How many of these public texts were hidden before, as somebody's own.
+
+        least
+            With fewer texts in all that were hidden, the answer is 0, and no text is looked at.
+        """
+        with self._book() as book:
+            return book.hidden_among(texts, least)
 
     def check(self) -> int:
         """Go through the whole ledger; the number of records, or ``DamagedLedgerError``."""

@@ -142,17 +142,20 @@ class KnowingAttacker:
                     shape_shows=self.shape_shows and (self.cut_is_known or any(text.shape)),
                     score=self.score,
                 )
-        if possible < LEAST_POSSIBLE * places:
+        wrong_law = possible < LEAST_POSSIBLE * places
+        if wrong_law and self.any_order is None:
             raise AnotherLawError
         recoveries = [
             WordRecovery(
                 name, f"{KNOWN_MECHANISM}; {BELIEFS[name]}{model.name}", tuple(words[name])
             )
             for name, model in models.items()
+            if not wrong_law
         ]
         if self.log is None:
             return recoveries, []
-        inferences = [self._inference(self.log, "aligned", ranked)]
+        # Places that no word explains were found wrongly, or the law is another one.
+        inferences = [] if wrong_law else [self._inference(self.log, "aligned", ranked)]
         if self.any_order is not None:
             ranked = [self._in_any_order(text, self.log, self.any_order) for text in texts]
             inferences.append(self._inference(self.log, "any order", ranked))
@@ -164,6 +167,8 @@ class KnowingAttacker:
         released = np.array(shown, dtype=np.int64).reshape(len(shown), -1).T
         words, where = np.unique(released, return_inverse=True)
         (rows,) = [rows for _, rows in evidence_rows(self.evidence, [_each_alone(text, words)])]
+        if np.isfinite(rows).any(axis=1).sum() < LEAST_POSSIBLE * len(rows):
+            raise AnotherLawError
         variants = (rows[places] for places in where.reshape(released.shape))
         scored = scorer.of_variants(variants, released.shape[1])
         (ranked,) = rank_queries([(text, rows)], log, shape_shows=False, score=lambda *_: scored)

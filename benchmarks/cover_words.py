@@ -1,0 +1,229 @@
+"""Mechanisms that stand beside cover in ``cover.py``: of words, of whole texts, in a chorus."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import spaces
+from cover_bench import ALL_SUBJECTS, DEPTHS, CoverBench
+from spaces import Bench
+from untrained_attacker import MeanOfWords
+from word_attacks import WordAttack
+
+from sottovoce import Obfuscator, load_space, mechanism
+from sottovoce.choices import Release
+from sottovoce.mechanisms.base import PoolMechanism, WordMechanism
+from sottovoce.obfuscation import Chorus
+from sottovoce.obfuscation.result import Obfuscation
+from sottovoce.privacy import Knowledge, QueryLog, Released, attack, attack_chorus, infer
+from sottovoce.search import laid_out_for
+from sottovoce.text import TextPipeline
+
+COUNTS = (20, 50, 100)
+"""Queries a search."""
+CHOIR, CHORUS_EPSILON = 5, 7.5
+"""Groups of a chorus, and the epsilon of cmp in it."""
+
+WORDS: tuple[tuple[str, Release, tuple[float, ...]], ...] = (
+    ("santext", "independent", (1, 1.5, 2)),
+    ("cmp", "once", (5, 7.5, 10)),
+    ("custext", "independent", (1,)),
+    ("tem", "independent", (1, 1.5, 2)),
+    ("wbb", "independent", (10,)),
+    ("mahalanobis", "once", (7.5, 10)),
+    ("vickrey-cmp", "once", (7.5, 10)),
+    ("vickrey-mahalanobis", "once", (7.5, 10)),
+    ("cmp", "independent", (2.5, 5)),
+)
+"""Published mechanisms that replace words, at epsilons from hardly any risk to half where there
+are such. All of them replace all words, wbb too."""
+TEXTS: tuple[tuple[str, tuple[float, ...]], ...] = (("comet-cmp", (5, 10)),)
+"""Published mechanisms that replace whole texts by strings of a pool."""
+
+Cells = Iterator[tuple[str, dict[str, Any]]]
+"""Names and contents of what a job measures, one for each number of queries."""
+
+
+def beside_cover(engines: Collection[str]) -> Iterator[WordsJob | TextsJob | ChorusJob]:
+    """All of them, those with 50 queries a search first; fresh draws have all numbers at once."""
+    for counts in ((50,), (20, 100)):
+        for engine in engines:
+            for spec, release, epsilons in WORDS:
+                for epsilon in epsilons:
+                    if release == "once":
+                        yield WordsJob(spec, epsilon, release, engine, counts)
+                    elif 50 in counts:
+                        yield WordsJob(spec, epsilon, release, engine, COUNTS)
+            for spec, epsilons in TEXTS:
+                for epsilon in epsilons:
+                    yield TextsJob(spec, epsilon, engine, counts)
+            yield ChorusJob(CHORUS_EPSILON, engine, counts)
+
+
+def found(
+    bench: CoverBench, engine: str, results: Sequence[Obfuscation], n: int
+) -> dict[str, dict[str, float]]:
+    """nDCG@10 by depth, of the first n variants."""
+    answers = bench.answers[engine]
+    rows = [answers.search(list(dict.fromkeys(result.variants[:n]))) for result in results]
+    return {
+        f"{engine} {depth}": bench.ndcg(
+            {row: answered[:, :depth] for row, answered in enumerate(rows)}
+        )
+        for depth in DEPTHS
+    }
+
+
+def releases(
+    bench: CoverBench, results: Sequence[Obfuscation], n: int | None = None
+) -> list[Released]:
+    """What an attacker sees."""
+    return [
+        Released(key, result.text, result.variants[:n])
+        for key, result in zip(bench.keys, results, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class WordsJob:
+    """One setting of a mechanism that replaces words, at all numbers of variants.
+
+    cmp has the space, vocabulary and prior of a search by BM25; others have all words of a space of
+    34,000, and unknown ones are replaced uniformly. Words go in random order to BM25. Of fresh
+    draws the first ones are taken where fewer are sent.
+    """
+
+    mechanism: str
+    epsilon: float
+    release: Release
+    engine: str
+    counts: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return f"words {self.mechanism} {self.epsilon:g} {self.release} {self.engine}"
+
+    def cells(self, bench: CoverBench, seed: int) -> Cells:
+        """What is found, and named in the log and among texts on the same subjects."""
+        base = copy(bench.base)
+        base.engine = bench.answers[self.engine].engine
+        made, pipeline = self._built(base)
+        logs = bench.cut_logs(f"{made.space.name} {self.engine}", made, pipeline)
+        attacker = WordAttack(made, self.release, pipeline, logs, seed)
+        draws: Mapping[int, Sequence[int]]
+        draws = {max(self.counts): self.counts}
+        if self.release == "once":
+            draws = {n: [n] for n in self.counts}
+        for most, counts in draws.items():
+            obfuscator = Obfuscator(made, n=most, release=self.release, pipeline=pipeline, rng=seed)
+            results = list(obfuscator.obfuscate(bench.texts))
+            named = attacker.named(releases(bench, results), counts)
+            for n in counts:
+                ndcg = found(bench, self.engine, results, n)
+                yield f"{self.name} {n}", {"sent": n, "ndcg": ndcg, "named": named[n]}
+
+    def _built(self, base: Bench) -> tuple[WordMechanism, TextPipeline]:
+        if self.mechanism == "cmp":
+            return spaces.built(base, spaces.SETTINGS["new"], self.epsilon)
+        space = load_space(spaces.SETTINGS["old"].space)
+        made = mechanism(self.mechanism, space=space, epsilon=self.epsilon)
+        assert isinstance(made, WordMechanism)
+        return made, laid_out_for(base.engine, TextPipeline(unknown="uniform"), made)
+
+
+@dataclass(frozen=True)
+class TextsJob:
+    """A mechanism that replaces a text by strings of the log, the nearest of one noisy point.
+
+    The attackers read the noise as it is, and compare by the mechanism's encoder and by means of
+    word vectors; the strongest counts.
+    """
+
+    mechanism: str
+    epsilon: float
+    engine: str
+    counts: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return f"texts {self.mechanism} {self.epsilon:g} {self.engine}"
+
+    def cells(self, bench: CoverBench, seed: int) -> Cells:
+        """What is found, and named in the log and among texts on the same subjects."""
+        pool = bench.ready("log")[0].plain
+        made = mechanism(self.mechanism, pool=pool, epsilon=self.epsilon)
+        assert isinstance(made, PoolMechanism)
+        words = MeanOfWords("GloVe vectors", load_space("default"))
+        for n in self.counts:
+            results = list(Obfuscator(made, n=n, release="once", rng=seed).obfuscate(bench.texts))
+            named = {}
+            for name, queries in bench.attack_logs().items():
+                log = QueryLog(queries)
+                seen = releases(bench, results)
+                report = attack(
+                    seen,
+                    mechanism=made,
+                    release="once",
+                    log=log,
+                    encoders=[pool.encoder],
+                    add_originals=True,
+                    counts=[n],
+                    rng=seed,
+                )
+                attempts = [inference for _, inference in report.inferences]
+                attempts.append(infer(seen, log, words, add_originals=True))
+                hits = [
+                    {query.id: float(query.rank == 1) for query in inference.queries}
+                    for inference in attempts
+                ]
+                named[name] = max(hits, key=lambda by_query: sum(by_query.values()))
+            ndcg = found(bench, self.engine, results, n)
+            yield f"{self.name} {n}", {"sent": n, "ndcg": ndcg, "named": named}
+
+
+@dataclass(frozen=True)
+class ChorusJob:
+    """cmp in a chorus of strings of the log, so many queries in all."""
+
+    epsilon: float
+    engine: str
+    counts: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return f"chorus {CHOIR} cmp {self.epsilon:g} {self.engine}"
+
+    def cells(self, bench: CoverBench, seed: int) -> Cells:
+        """What is found, and named by who knows the log, and by who knows all subjects as well."""
+        base = copy(bench.base)
+        base.engine = bench.answers[self.engine].engine
+        made, pipeline = spaces.built(base, spaces.SETTINGS["new"], self.epsilon)
+        ready = bench.ready("log")[0]
+        known = {ALL_SUBJECTS: bench.near_strings()}
+        for sent in self.counts:
+            choir = Chorus(
+                mechanism=made,
+                n=sent // CHOIR,
+                release="once",
+                pipeline=pipeline,
+                rng=seed,
+                pool=ready.plain,
+                k=CHOIR,
+            )
+            results = list(choir.obfuscate(bench.texts))
+            named = {}
+            for name, queries in bench.attack_logs().items():
+                report = attack_chorus(
+                    choir,
+                    results,
+                    QueryLog(queries),
+                    knowledge=Knowledge(known.get(name, ready.fold.learned)),
+                    rng=seed,
+                )
+                both = max(naming.query.value or 0.0 for naming in report.namings)
+                named[name] = {"share": both}
+            ndcg = found(bench, self.engine, results, sent)
+            yield f"{self.name} {sent}", {"sent": sent, "ndcg": ndcg, "named": named}

@@ -1,0 +1,87 @@
+"""Tests of the jobs of ``cover.py``, on a collection, a log and a space of made-up words."""
+
+# ruff: noqa: D103 - the names say it
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import cover_words
+import numpy as np
+import pytest
+import spaces
+from cover import CoverJob, compute
+from cover_bench import ALL_SUBJECTS, KNOWS_LOG, CoverBench
+from cover_tables import draw, print_tables
+from cover_words import COUNTS, ChorusJob, TextsJob, WordsJob
+
+from sottovoce.spaces.space import WordSpace
+
+RNG = np.random.default_rng(5)
+SYLLABLES = ("ba", "do", "ki", "lu", "me", "no", "ra", "su", "ti", "vo")
+WORDS = [f"{a}{b}{c}" for a in SYLLABLES for b in SYLLABLES for c in SYLLABLES[:3]]
+LOG = [" ".join(RNG.choice(WORDS, RNG.integers(2, 5))) for _ in range(400)]
+QUERIES = LOG[:8]
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CoverBench:
+    monkeypatch.setenv("SOTTOVOCE_HOME", str(tmp_path / "home"))
+    vectors = np.random.default_rng(42).standard_normal((len(WORDS), 20))
+    space = WordSpace.from_arrays(WORDS, vectors, name="small")
+    for module in (cover_words, spaces):
+        monkeypatch.setattr(module, "load_space", lambda _: space)
+    folder = tmp_path / "made-up"
+    folder.mkdir()
+    documents = [" ".join(RNG.choice(WORDS, 30)) for _ in range(60)]
+    rows = [{"doc_id": f"d{at}", "title": "", "text": text} for at, text in enumerate(documents)]
+    (folder / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    rows = [{"query_id": f"q{at}", "text": text} for at, text in enumerate(QUERIES)]
+    (folder / "queries.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (folder / "qrels.txt").write_text("\n".join(f"q{at} 0 d{at} 1" for at in range(len(QUERIES))))
+    for kind, count in (("docs", 60), ("queries", len(QUERIES))):
+        rows = np.random.default_rng(1).standard_normal((count, 8)).astype(np.float32)
+        np.save(tmp_path / f"made-up_{kind}.npy", rows)
+    base = spaces.Bench(folder, LOG, tmp_path, 8)
+    return CoverBench(base, folder, LOG, LOG[:200], tmp_path, "light")
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        WordsJob("cmp", 6, "once", "bm25", (20, 50)),
+        WordsJob("cmp", 3, "independent", "bm25", COUNTS),
+        WordsJob("santext", 2, "independent", "dense", COUNTS),
+        TextsJob("comet-cmp", 5, "bm25", (20,)),
+        ChorusJob(6, "bm25", (20,)),
+    ],
+)
+def test_a_cell_for_each_number_of_queries(
+    bench: CoverBench, job: WordsJob | TextsJob | ChorusJob
+) -> None:
+    cells = dict(job.cells(bench, seed=1))
+    assert list(cells) == [f"{job.name} {count}" for count in job.counts]
+    for count, cell in zip(job.counts, cells.values(), strict=True):
+        assert cell["sent"] == count
+        assert set(cell["ndcg"]) == {f"{job.engine} 100", f"{job.engine} 200"}
+        assert set(cell["named"]) == {KNOWS_LOG, ALL_SUBJECTS}
+        assert all(0 <= hit <= 1 for hits in cell["named"].values() for hit in hits.values())
+
+
+def test_tables_and_figure_of_what_is_there(
+    bench: CoverBench,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    jobs = [CoverJob("log", 50, 1, 0.97, "uniform"), WordsJob("cmp", 6, "once", "bm25", (50,))]
+    monkeypatch.setattr("cover.JOBS", {"some": lambda _: iter(jobs)})
+    compute([bench], "some", "", [1, 2], tmp_path)
+    assert len(list(tmp_path.glob("made-up--*.json"))) == 4
+    print_tables(tmp_path)
+    printed = capsys.readouterr().out
+    assert "| 50 | cover 50 × 1 | 2 |" in printed
+    assert "| 50 | cmp, ε 6 | 2 |" in printed
+    draw(tmp_path, tmp_path / "figure.svg")
+    assert "who knows all subjects" in (tmp_path / "figure.svg").read_text()
