@@ -112,7 +112,12 @@ class Pace:
 
 
 def run_heat(
-    systems: Sequence[System], task: Task, pace: Pace, logs: Path, say: Callable[[str], None]
+    systems: Sequence[System],
+    task: Task,
+    pace: Pace,
+    logs: Path,
+    say: Callable[[str], None],
+    workloads: Sequence[str] = WORKLOADS,
 ) -> list[Result]:
     """One mechanism, space and number of threads: load all systems, then take turns."""
     results = {
@@ -135,7 +140,7 @@ def run_heat(
                 workers[system.name] = worker
             except WorkerFailedError as error:
                 give_up(system.name, error)
-        for workload in WORKLOADS:
+        for workload in workloads:
             while waiting := [
                 name
                 for name in workers

@@ -1,8 +1,9 @@
 """Measures sottovoce beside its peers and beside what the machine could do at best.
 
-    python benchmarks/peers.py                       everything; half an hour
-    python benchmarks/peers.py --quick --skip-peers  a first look; a minute
-    python benchmarks/peers.py --only cmp,pypantera --space default --threads 1
+    python benchmarks/peers.py                    everything; three quarters of an hour
+    python benchmarks/peers.py --quick            all mechanisms beside the bound; five minutes
+    python benchmarks/peers.py --quick --compare  the same, next to the stored ratios
+    python benchmarks/peers.py --only cmp,pypantera --space glove-840b-34k --threads 1
 
 The peers are installed into environments of their own under the user's cache folder.
 """
@@ -16,14 +17,17 @@ import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from contest import Pace, Result, run_heat
+from ratios import STORED, Table, compare, measured, table_of
 from report import Report, core_rate, markdown, whole_rate
-from systems import BOUND, HERE, OURS, PEERS, NotInstalledError, System
-from turns import SAMPLING, Task
+from systems import BASE, BOUND, HERE, OURS, PEERS, NotInstalledError, System
+from turns import SAMPLING, WORKLOADS, Task
 
 from sottovoce.paths import cache_folder
 
@@ -32,7 +36,8 @@ MECHANISMS = ("cmp", "mahalanobis", "vickrey-cmp", "vickrey-mahalanobis")
 MORE_MECHANISMS = SAMPLING
 """Peers draw from a long text for minutes: these are measured where --only names them."""
 EPSILON = 10.0
-FULL, QUICK = Pace(seconds=2.0, rounds=5), Pace(seconds=0.5, rounds=2)
+FULL, QUICK = Pace(seconds=2.0, rounds=5), Pace(seconds=0.3, rounds=3)
+QUICK_WORKLOADS = ("batch", "once", "text", "again")
 IMPORTS = 7
 
 
@@ -48,8 +53,20 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--space", choices=(*SPACES, "both"), default="both")
     parser.add_argument("--threads", type=thread_counts, default=(1, 2), metavar="1,2")
-    parser.add_argument("--quick", action="store_true", help="short turns: a look, not a result")
+    parser.add_argument(
+        "--quick", action="store_true", help="short turns, all mechanisms, no peers: five minutes"
+    )
     parser.add_argument("--skip-peers", action="store_true", help="only sottovoce and the bound")
+    parser.add_argument(
+        "--compare",
+        type=stored_table,
+        nargs="?",
+        const=STORED,
+        metavar="FILE",
+        help="say which ratios are worse than the stored ones (benchmarks/ratios.json); "
+        "exit code 1 if any is",
+    )
+    parser.add_argument("--store", type=Path, metavar="FILE", help="write the table of ratios")
     parser.add_argument("--only", type=names, default=(), help=f"any of {', '.join(all_names())}")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write all raw numbers")
     parser.add_argument("--markdown", type=Path, metavar="OUT", help="write the tables")
@@ -62,6 +79,15 @@ def thread_counts(text: str) -> tuple[int, ...]:
     if min(counts) < 1:
         raise argparse.ArgumentTypeError("a number of threads is at least 1")
     return counts
+
+
+def stored_table(text: str) -> Path:
+    """A file that --store wrote."""
+    try:
+        Table.read(Path(text))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise argparse.ArgumentTypeError(f"'{text}' is no table that --store wrote") from None
+    return Path(text)
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -85,8 +111,10 @@ def choose_systems(options: argparse.Namespace, root: Path) -> tuple[list[System
     systems, skipped = [BOUND], {}
     if not wanted or OURS.name in wanted:
         systems.append(OURS)
+        if fast():
+            systems.append(BASE)
     for peer in PEERS:
-        if options.skip_peers or (wanted and peer.name.lower() not in wanted):
+        if options.skip_peers or options.quick or (wanted and peer.name.lower() not in wanted):
             continue
         say(f"{peer.name}: getting its environment ready")
         try:
@@ -95,6 +123,11 @@ def choose_systems(options: argparse.Namespace, root: Path) -> tuple[list[System
             skipped[peer.name] = str(reason)
             say(f"  left out: {reason}")
     return systems, skipped
+
+
+def fast() -> bool:
+    """Whether the extra ``fast`` is installed."""
+    return find_spec("numba") is not None
 
 
 def export(space: str, root: Path, *, texts: bool) -> Path:
@@ -176,20 +209,43 @@ def main(arguments: list[str] | None = None) -> int:
         facts[space] = json.loads((folders[space] / "facts.json").read_text("utf-8"))
         del facts[space]["words"]
     pace = QUICK if options.quick else FULL
-    settings = {"epsilon": EPSILON, "seconds": pace.seconds, "rounds": pace.rounds}
+    workloads = QUICK_WORKLOADS if options.quick else WORKLOADS
+    settings = {"epsilon": EPSILON, "seconds": pace.seconds, "rounds": pace.rounds, "fast": fast()}
     report = Report(machine(), settings, facts, import_times(), skipped)
     for space in spaces:
-        for mechanism in mechanisms or MECHANISMS:
-            for threads in options.threads:
-                say(f"{space}, {mechanism}, {threads} thread(s)")
-                task = Task(space, mechanism, threads, EPSILON, str(folders[space]))
-                results = run_heat(systems, task, pace, logs, say)
-                tell(results)
-                note_versions(report, results)
-                report.results += results
-                write(report, options)
+        for mechanism, threads in heats(options, mechanisms, space):
+            say(f"{space}, {mechanism}, {threads} thread(s)")
+            task = Task(space, mechanism, threads, EPSILON, str(folders[space]))
+            results = run_heat(systems_for(mechanism, systems), task, pace, logs, say, workloads)
+            tell(results)
+            note_versions(report, results)
+            report.results += results
+            write(report, options)
     print(markdown(report))
+    if options.store:
+        table_of(report).write(options.store)
+    if options.compare:
+        comparison = compare(Table.read(options.compare), measured(report))
+        print(comparison)
+        return comparison.exit_code
     return 0
+
+
+def heats(
+    options: argparse.Namespace, mechanisms: list[str], space: str
+) -> Iterator[tuple[str, int]]:
+    """Mechanisms and numbers of threads to measure in a space."""
+    for mechanism in mechanisms or MECHANISMS:
+        for threads in options.threads:
+            yield mechanism, threads
+    if options.quick and not mechanisms and space == SPACES[0]:
+        # They draw from tables: a second thread and another space show nothing new.
+        yield from ((mechanism, min(options.threads)) for mechanism in MORE_MECHANISMS)
+
+
+def systems_for(mechanism: str, systems: list[System]) -> list[System]:
+    """Those that differ: the extra ``fast`` changes nothing in a draw from a table."""
+    return [s for s in systems if s is not BASE or mechanism not in MORE_MECHANISMS]
 
 
 if __name__ == "__main__":

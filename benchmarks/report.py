@@ -8,13 +8,14 @@ from statistics import median
 from typing import Any
 
 from contest import Result
-from systems import BOUND, OURS
+from systems import BASE, BOUND, OURS
 from turns import BATCH, DISTINCT, QUERY_WORDS, TEXT_WORDS, VARIANTS, WORKLOADS, Turn
 
 NOTHING = "–"
 LABELS = {
     "interactive": f"{QUERY_WORDS} words, {VARIANTS} variants",
     "batch": f"batches of {BATCH:,} words",
+    "once": f"batches of {BATCH:,} words, {VARIANTS} variants of each off one noisy point",
     "text": f"a text of {TEXT_WORDS:,} words, {DISTINCT} of them distinct, {VARIANTS} variants",
     "again": "another text of the same words",
 }
@@ -100,6 +101,7 @@ in the same round, so it may differ a little from the quotient of the medians be
 - *sgemm bound*: the words a second of a program that did nothing but the 2·V·d floating point \
 operations of an exact search, at the speed of a large float32 matrix product on the same threads.
 - *sample*: sottovoce's mechanism alone, word ids in and out; *of bound* compares this one.
+- *base install*: the same without the extra `fast`.
 - *sottovoce*: words in and words out as the peers do it; the ratios (×) compare this one.
 - *pyPANTERA*, *mldp-text*: as published, with their own default parameters. The first goes \
 through texts of {QUERY_WORDS} words one by one, the second through single words, so neither gains \
@@ -125,8 +127,10 @@ def quietness(report: Report) -> str:
 
 def speed(report: Report, space: str, workload: str) -> str:
     """One line for each mechanism and number of threads, one column or two for each system."""
-    peers = [name for name in report.systems() if name not in (OURS.name, BOUND.name)]
-    header = ["mechanism", "threads", BOUND.name, "sample", "of bound", OURS.name]
+    peers = [n for n in report.systems() if n not in (OURS.name, BASE.name, BOUND.name)]
+    with_base = [BASE.name] if BASE.name in report.systems() else []
+    header = ["mechanism", "threads", BOUND.name, *with_base, *["of bound"] * len(with_base)]
+    header += ["sample", "of bound", OURS.name]
     for peer in peers:
         header += [peer, "×"]
     lines = []
@@ -137,8 +141,11 @@ def speed(report: Report, space: str, workload: str) -> str:
             if (result.space, result.mechanism, result.threads) == (space, mechanism, threads)
         }
         ours, bound = turns.get(OURS.name, []), turns.get(BOUND.name, [])
-        line = [mechanism, str(threads), rate(bound), rate(ours, core_rate)]
-        line += [number(ratio(ours, bound, core_rate), ".0%"), rate(ours)]
+        line = [mechanism, str(threads), rate(bound)]
+        for name in (*with_base, OURS.name):
+            alone = turns.get(name, [])
+            line += [rate(alone, core_rate), number(ratio(alone, bound, core_rate), ".0%")]
+        line.append(rate(ours))
         for peer in peers:
             theirs = turns.get(peer, [])
             line += [rate(theirs), number(ratio(ours, theirs, whole_rate), ",.0f")]

@@ -37,6 +37,8 @@ class System:
 
 
 OURS = System("sottovoce", "worker_ours.py")
+BASE = System("base install", "worker_ours.py", variables={"WITHOUT_FAST": "1"})
+"""The same without the extra ``fast``."""
 BOUND = System("sgemm bound", "worker_bound.py")
 
 

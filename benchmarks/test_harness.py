@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from contest import Pace, Result, run_heat
 from export_space import export, words_to_obfuscate
+from ratios import STORED, Case, Table, compare, measured, table_of
 from report import Report, core_rate, markdown, ratio, table, whole_rate
 from systems import NotInstalledError, Peer, System
-from turns import Piece, Supply, Task, Turn, take_turn
+from turns import WORKLOADS, Piece, Supply, Task, Turn, take_turn, workloads_of
 
 from sottovoce.spaces.space import WordSpace
 
@@ -50,6 +51,9 @@ def toy(tmp_path: Path) -> System:
     script = tmp_path / "worker_toy.py"
     script.write_text(WORKER.format(here=str(Path(__file__).parent)))
     return System("toy", str(script))
+
+
+SETTINGS = {"epsilon": 10.0, "seconds": 2, "rounds": 5, "fast": True}
 
 
 def turn(words: float, seconds: float = 1.0, core: float | None = None) -> Turn:
@@ -124,26 +128,83 @@ def test_a_ratio_pairs_the_rounds_so_that_noise_in_both_cancels() -> None:
 
 
 def test_the_report_names_ratios_and_what_was_left_out() -> None:
-    def measured(system: str, words: float, core: float | None = None) -> Result:
+    def taken(system: str, words: float, core: float | None = None) -> Result:
         turns = {name: [turn(words, 1.0, core)] for name in ("interactive", "batch")}
         start = {f"{name}_seconds": 1.0 for name in ("import", "load", "first")}
         return Result("tiny", "cmp", 1, system, start=start | {"loaded_mib": 5.0}, turns=turns)
 
-    report = Report({}, {"epsilon": 10.0, "seconds": 2, "rounds": 5}, {}, [0.1], {"gone": "why"})
+    report = Report({}, SETTINGS, {}, [0.1], {"gone": "why"})
     report.spaces["tiny"] = {"size": 10, "dimension": 2}
     report.results += [
-        measured("sgemm bound", 1000),
-        measured("sottovoce", 450, core=0.5),
-        measured("pyPANTERA", 3),
+        taken("sgemm bound", 1000),
+        taken("sottovoce", 450, core=0.5),
+        taken("base install", 400, core=0.5),
+        taken("pyPANTERA", 3),
         Result("tiny", "cmp", 1, "mldp-text", skipped="not offered"),
     ]
     text = markdown(report)
     line = next(line for line in text.splitlines() if line.startswith("| cmp"))
     cells = [cell.strip() for cell in line.strip("|").split("|")]
-    assert cells == ["cmp", "1", "1,000", "900", "90%", "450", "3.0", "150"]
+    assert cells == ["cmp", "1", "1,000", "800", "80%", "900", "90%", "450", "3.0", "150"]
     assert "- gone: why" in text
     assert "- mldp-text, cmp: not offered" in text
     assert json.loads(json.dumps(report.as_dict()))["results"][1]["system"] == "sottovoce"
+
+
+def run_of(fast: bool, **rates: float) -> Report:
+    """A run in which the bound did 100 words a second, and the systems named so many."""
+    report = Report({"processor": "made up"}, SETTINGS | {"fast": fast}, {}, [], {})
+    systems = {"bound": "sgemm bound", "ours": "sottovoce", "base": "base install"}
+    for name, rate in ({"bound": 100.0} | rates).items():
+        # One round on a machine twice as slow: the bound was, too.
+        slower = 50.0 if name == "bound" else rate / 2
+        turns = {"batch": [turn(rate if name != "bound" else 100.0), turn(slower)]}
+        report.results.append(Result("tiny", "cmp", 2, systems[name], turns=turns))
+    return report
+
+
+def test_a_ratio_is_stored_and_read_back_with_its_tolerance(tmp_path: Path) -> None:
+    table = table_of(run_of(True, ours=150, base=90))
+    table.write(tmp_path / "ratios.json")
+    assert Table.read(tmp_path / "ratios.json") == table
+    fast, base = (Case("tiny", "cmp", 2, "batch", install) for install in ("fast", "base"))
+    assert table.ratios == {fast: 1.5, base: 0.9}
+    assert table.about == {"processor": "made up"}
+
+
+def test_a_ratio_below_its_tolerance_is_a_regression_and_named() -> None:
+    stored = table_of(run_of(True, ours=150, base=90))
+    worse = compare(stored, measured(run_of(True, ours=112, base=68)))
+    assert worse.exit_code == 1
+    assert worse.compared == 2
+    (line,) = worse.regressions
+    assert line.startswith("tiny, cmp, batch, 2 threads, fast install: 1.12 of the bound")
+    assert "REGRESSION tiny" in str(worse)
+    better = compare(stored, measured(run_of(True, ours=113, base=200)))
+    assert (better.exit_code, list(better.regressions)) == (0, [])
+
+
+def test_a_run_without_the_extra_is_compared_with_the_base_install_only() -> None:
+    stored = table_of(run_of(True, ours=150, base=90))
+    now = compare(stored, measured(run_of(False, ours=90)))
+    assert (now.exit_code, now.compared, now.missing, now.change) == (0, 1, 1, 1.0)
+
+
+def test_nothing_to_compare_is_not_taken_for_good() -> None:
+    empty = compare(table_of(run_of(True, ours=1)), {})
+    assert (empty.exit_code, empty.compared) == (2, 0)
+
+
+def test_every_workload_is_measured_for_one_kind_of_mechanism_at_least() -> None:
+    assert set(workloads_of("cmp")) | set(workloads_of("tem")) == set(WORKLOADS)
+    assert "batch" not in workloads_of("tem")
+
+
+def test_the_stored_table_can_be_read_and_has_no_case_twice() -> None:
+    text = STORED.read_text("utf-8")
+    table = Table.read(STORED)
+    assert len(table.ratios) == len(json.loads(text)["ratios"])
+    assert all(0 < tolerance < 1 for tolerance in table.tolerances.values())
 
 
 def test_every_line_of_a_table_has_the_same_width_and_every_rule_a_dash() -> None:

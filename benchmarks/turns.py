@@ -22,13 +22,20 @@ from typing import Any, TextIO, TypeAlias
 BATCH = 1000
 QUERY_WORDS, VARIANTS = 6, 20
 TEXT_WORDS, DISTINCT = 1000, 400
-WORKLOADS = ("interactive", "batch", "text", "again")
+WORKLOADS = ("interactive", "batch", "once", "text", "again")
 """In this order: peak memory only ever grows, and the interactive peak is the smallest one.
 
-Batches are for mechanisms that treat each word anew. Those that prepare something for each
-distinct word get a text of new words, then another text of the same words.
+Batches are for mechanisms that treat each word anew; ``once`` reads all variants off one point.
+Those that prepare something for each distinct word get a text of new words, then another text of
+the same words.
 """
 SAMPLING = ("santext", "tem", "custext", "wbb")
+
+
+def workloads_of(mechanism: str) -> tuple[str, ...]:
+    """The work that a mechanism is measured at."""
+    left_out = ("batch", "once") if mechanism in SAMPLING else ("text", "again")
+    return tuple(workload for workload in WORKLOADS if workload not in left_out)
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,8 @@ class Loaded:
     calls: Mapping[str, Call]
     checks: Mapping[str, Callable[[], Mapping[str, int]]] = field(default_factory=dict)
     about: Mapping[str, str] = field(default_factory=dict)
+    warm_up: Callable[[], None] = lambda: None
+    """What is made for long work only: done before it, and not timed."""
 
 
 class NotOfferedError(Exception):
@@ -152,6 +161,8 @@ def serve(
             if "check" in request:
                 _answer(answers, dict(loaded.checks[request["check"]]()))
             else:
+                if request["workload"] != "interactive":
+                    loaded.warm_up()
                 turn = take_turn(loaded.calls[request["workload"]], request["seconds"])
                 _answer(answers, asdict(turn))
     except NotOfferedError:

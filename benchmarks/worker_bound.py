@@ -10,7 +10,7 @@ from types import ModuleType
 
 import numpy as np
 from threadpoolctl import threadpool_info
-from turns import WORKLOADS, Loaded, Piece, Task, serve
+from turns import Loaded, Piece, Task, serve, workloads_of
 
 SIDE = 3072
 
@@ -32,7 +32,7 @@ def load(task: Task, module: ModuleType) -> Loaded:  # noqa: ARG001
         np.matmul(left, right, out=product)
         return Piece(words)
 
-    return Loaded(dict.fromkeys(WORKLOADS, multiply), about={"BLAS": _blas()})
+    return Loaded(dict.fromkeys(workloads_of(task.mechanism), multiply), about={"BLAS": _blas()})
 
 
 def _blas() -> str:

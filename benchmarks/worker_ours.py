@@ -1,8 +1,12 @@
-"""Takes turns with a mechanism of sottovoce: words in, words out."""
+"""Takes turns with a mechanism of sottovoce: words in, words out.
+
+With the variable ``WITHOUT_FAST`` it is the base install: as if numba were not there.
+"""
 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from time import perf_counter
 from typing import Any
@@ -23,6 +27,8 @@ from turns import (
 
 def bring_in(task: Task) -> Any:
     """Import the package and, because it is lazy, the parts that will be used."""
+    if os.environ.get("WITHOUT_FAST"):
+        sys.modules["numba"] = None  # type: ignore[assignment]
     for part in ("mechanisms", "randomness", "resources", "threads"):
         importlib.import_module(f"sottovoce.{part}")
     sottovoce: Any = sys.modules["sottovoce"]
@@ -47,6 +53,15 @@ def load(task: Task, sottovoce: Any) -> Loaded:
         space.words(drawn)
         return Piece(len(words) * n, core)
 
+    def off_one_point(words: list[str]) -> Piece:
+        """Counted are the words obfuscated: each costs one search, however many come out."""
+        ids = space.ids(words)
+        begin = perf_counter()
+        drawn = mechanism.draw_once(ids, VARIANTS, sottovoce.randomness.Draws([(rng, len(ids))]))
+        core = perf_counter() - begin
+        space.words(drawn.reshape(-1))
+        return Piece(len(words), core)
+
     def new_text() -> Piece:
         sottovoce.mechanisms.sampling.forget(space)
         return obfuscate(supply.text(), VARIANTS)
@@ -58,7 +73,8 @@ def load(task: Task, sottovoce: Any) -> Loaded:
         calls |= {"text": new_text, "again": lambda: obfuscate(same_words[::-1], VARIANTS)}
     else:
         calls["batch"] = lambda: obfuscate(supply.take(BATCH), 1)
-    return Loaded(calls)
+        calls["once"] = lambda: off_one_point(supply.take(BATCH))
+    return Loaded(calls, warm_up=lambda: space.nearest_output.warm_up())
 
 
 if __name__ == "__main__":

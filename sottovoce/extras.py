@@ -15,7 +15,7 @@ PACKAGE = "sottovoce"
 EXTRAS = {
     "app": "the local app: `serve`, its page and its REST service",
     "strong": "the strong sentence encoder (with `spaces add strong`), without torch",
-    "fast": "exact nearest words by 8-bit integers, faster than by float32",
+    "fast": "exact nearest words by 16-bit whole numbers, faster than by float32",
     "experiments": "`experiment`: grids, tables, figures and one report",
     "evaluation": "measures of search quality (nDCG, P, recall) from Python",
     "lab": "`membership`, `downstream`, BLEU and METEOR, figures of `attack` and others",

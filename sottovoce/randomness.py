@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -80,6 +81,27 @@ class Draws:
     def secure(self) -> bool:
         """Whether the numbers may come from elsewhere, if they are as secure: none is repeated."""
         return all(isinstance(generator, SecureGenerator) for generator, _ in self.units)
+
+    def parts(self, count: int) -> list[tuple[slice, Draws]]:
+        """At most ``count`` runs of rows, each with its draws, that can be drawn at the same time.
+
+        No two share a generator, and each generator gives the numbers that it would give here.
+        """
+        if count > 1 and self.secure:
+            ends = np.linspace(0, self.size, count + 1, dtype=np.int64).tolist()
+            return [
+                (slice(start, end), Draws([(secure_generator(), end - start)]))
+                for start, end in pairwise(ends)
+            ]
+        if len({id(generator) for generator, _ in self.units}) < len(self.units):
+            count = 1
+        # Whole generators: their rows are multiplied together, and drawn one after another.
+        ends = np.cumsum([0, *(rows for _, rows in self.units)])
+        cuts = np.searchsorted(ends, np.linspace(0, self.size, max(count, 1) + 1))
+        return [
+            (slice(int(ends[first]), int(ends[last])), Draws(self.units[first:last]))
+            for first, last in pairwise(dict.fromkeys([0, *cuts[1:-1].tolist(), len(self.units)]))
+        ]
 
     def normal(self, dimension: int) -> Float64Array:
         """Standard normal vectors, (size, dimension)."""

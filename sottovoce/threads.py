@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
+from threading import local
 from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -22,6 +23,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _thread_count: int | None = None
+_here = local()
+"""What is so in this thread alone."""
 
 
 def available_cores() -> int:
@@ -40,7 +43,9 @@ def set_threads(count: int | None) -> None:
 
 
 def threads() -> int:
-    """The number of threads in use."""
+    """The number of threads in use; inside the pool one, since its work is not split again."""
+    if getattr(_here, "in_pool", False):
+        return 1
     return _thread_count or available_cores()
 
 
@@ -68,7 +73,11 @@ def _controller(with_scipy: bool) -> ThreadpoolController:
 
 @lru_cache(maxsize=1)
 def _pool(size: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(size, thread_name_prefix="sottovoce")
+    return ThreadPoolExecutor(size, thread_name_prefix="sottovoce", initializer=_enter_pool)
+
+
+def _enter_pool() -> None:
+    _here.in_pool = True
 
 
 if hasattr(os, "register_at_fork"):

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 
 from sottovoce.arrays import accumulated_error
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.spaces import int16_scan, scan
+from sottovoce.spaces import int16_scan, nearest, scan
 from sottovoce.spaces.int16_scan import Int16Scan, kernel
 from sottovoce.spaces.nearest import METRICS, Nearest
 from sottovoce.threads import set_threads
@@ -198,16 +198,71 @@ def test_real_noise_on_the_real_space_is_decided_alike_everywhere(device, k, def
         assert np.array_equal(found[1], distances)
 
 
-def test_nobody_can_tell_when_the_scan_changes():
+def test_nobody_can_tell_when_the_scan_changes(monkeypatch):
     """Large tables switch to 16-bit codes after some queries, where that is possible."""
     rng = np.random.default_rng(12)
     vectors, queries = rng.standard_normal((30_000, 40)), 3 * rng.standard_normal((900, 40))
+    monkeypatch.setattr(nearest, "WARM_AFTER", 450 * vectors.size)
     warming = Nearest(vectors, device="cpu")
-    parts = [warming.top(queries[i : i + 100], 1)[0] for i in range(0, 900, 100)]
     expected = Nearest(vectors, device="blas").top(queries, 1)[0]
+    parts = [warming.top(queries[i : i + 100], 1)[0] for i in range(0, 900, 100)]
     assert np.array_equal(np.concatenate(parts), expected)
+    warmed = Nearest(vectors, device="cpu")
+    warmed.warm_up()
+    assert np.array_equal(warmed.top(queries, 1)[0], expected)
     if kernel() is not None:
         assert isinstance(warming.scan.then, Int16Scan)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("length", [1e-25, 1e-12, 1e12, 1e18])
+def test_codes_decide_alike_whatever_the_length_of_vectors(metric, length):
+    """Words of very different lengths, one enormous, duplicates, zeros; queries of any size."""
+    rng = np.random.default_rng(14)
+    vectors = rng.standard_normal((700, 31)) * 10 ** rng.uniform(-3, 0, (700, 1))
+    vectors[5], vectors[6], vectors[7] = 0, vectors[8], 40 * vectors[9]
+    queries = 3 * rng.standard_normal((90, 31))
+    queries[0], queries[1:4] = 0, vectors[6:9]
+    vectors, queries = (np.float32(length) * rows.astype(np.float32) for rows in (vectors, queries))
+    if kernel() is not None and metric != "cosine" and length in (1e-25, 1e18):
+        with pytest.raises(SottovoceError, match="no codes"):
+            Nearest(vectors, metric, device="int16")
+        return
+    for k in (1, 2, 30):
+        answer = build(vectors, metric, "int16").top(queries, k)
+        expected = Nearest(vectors, metric, device="blas").top(queries, k)
+        assert np.array_equal(answer[0], expected[0])
+        assert np.array_equal(answer[1], expected[1])
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-12, 1e12, 1e30])
+def test_queries_without_usable_codes_are_left_to_floats(size):
+    rng = np.random.default_rng(15)
+    vectors = rng.standard_normal((300, 8)).astype(np.float32)
+    queries = (size * rng.standard_normal((20, 8))).astype(np.float32)
+    ids, _ = build(vectors, "inner", "int16").top(queries, 2)
+    assert np.array_equal(ids, oracle(vectors, queries, "inner", 2)[0])
+
+
+def test_every_word_left_out_by_codes_is_too_far_away():
+    """The bound itself: whatever comes within float32's doubt of the best is a candidate."""
+    rng = np.random.default_rng(16)
+    vectors = near_ties(rng, 400, 30)
+    points = rng.standard_normal((60, 30)).astype(np.float32) * 5
+    search = build(vectors, "euclidean", "int16")
+    coded, plain = (s.candidates(points, 1) for s in (search.scan, search.scan.in_floats))
+    best = oracle(vectors, points, "euclidean", 1)[0][:, 0]
+    pairs = set(zip(coded.rows.tolist(), coded.columns.tolist(), strict=True))
+    assert pairs >= set(enumerate(best.tolist()))
+    assert len(coded) >= len(plain), "the case is too easy to prove anything"
+
+
+def test_masses_of_ties_are_split_where_codes_have_no_room_for_them(monkeypatch):
+    monkeypatch.setattr(int16_scan, "ROOM", 0)
+    search = build(np.ones((3000, 4)), "euclidean", "int16")
+    ids, values = search.top(np.zeros((200, 4)), 3)
+    assert (ids == np.arange(3)).all()
+    assert (values == 2.0).all()
 
 
 def test_a_missing_part_names_its_extra(monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -24,6 +25,7 @@ from sottovoce.mechanisms.gpu_release import ROWS_AT_A_TIME as ROWS_ON_A_GPU
 from sottovoce.mechanisms.gpu_release import GpuNoise, GpuRelease
 from sottovoce.randomness import Draws
 from sottovoce.spaces.gpu.fused_scan import MOST_NEIGHBOURS
+from sottovoce.threads import parallel_map, threads
 from sottovoce.types import Float32Array, Float64Array, IntArray
 
 if TYPE_CHECKING:
@@ -35,6 +37,10 @@ WRITTEN_TOGETHER = {
     "_on_gpu": ("perturb", "move", "near"),
 }
 """What a GPU does instead of these methods; a class that changes one must write both."""
+IN_CACHE = 64
+"""Rows at a time of what is done to every number: they stay in the processor's cache."""
+FEWEST_ROWS = 16
+"""Fewer rows than this are not worth a thread of their own."""
 NOISE_CAVEATS = (WORD_BY_WORD, FIXED_LENGTH, MANY_RELEASES)
 
 
@@ -73,10 +79,13 @@ class SphericalNoise:
 
 def spherical_noise(draws: Draws, dimension: int, epsilon: float) -> Float64Array:
     """Noise of density proportional to exp(-epsilon |x|): uniform direction, Gamma radius."""
-    direction = draws.normal(dimension)
-    direction /= np.sqrt((direction * direction).sum(axis=1, keepdims=True))
-    direction *= draws.gamma(dimension)[:, None] / epsilon
-    return direction
+    directions = draws.normal(dimension)
+    radii = draws.gamma(dimension)[:, None] / epsilon
+    for start in range(0, len(directions), IN_CACHE):
+        rows = directions[start : start + IN_CACHE]
+        rows /= np.sqrt((rows * rows).sum(axis=1, keepdims=True))
+        rows *= radii[start : start + IN_CACHE]
+    return directions
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -189,21 +198,37 @@ class NoiseMechanism(WordMechanism):
 
     def move(self, vectors: Float32Array, draws: Draws) -> Float32Array:
         """The noisy points z of vectors, of listed words or of any others."""
-        points = self.noise(draws)
-        points += vectors
-        return points.astype(np.float32)
+        noise = self.noise(draws)
+        points = np.empty(noise.shape, dtype=np.float32)
+        for start in range(0, len(noise), IN_CACHE):
+            rows = slice(start, start + IN_CACHE)
+            np.add(noise[rows], vectors[rows], out=points[rows])
+        return points
 
     def draw(self, ids: IntArray, draws: Draws) -> IntArray:
         """One substitute for each id."""
         if draws.secure and self._on_gpu is not None:
             return self._on_gpu.words(ids, 1)[:, 0]
-        return self.settle(self.perturb(ids, draws), draws)
+        return self._in_parts(
+            lambda rows, part: self.settle(self.perturb(ids[rows], part), part), draws
+        )
 
     def draw_at(self, vectors: Float32Array, draws: Draws) -> IntArray:
         """One substitute for each vector."""
         if draws.secure and self._on_gpu is not None:
             return self._on_gpu.vectors(vectors, 1)[:, 0]
-        return self.settle(self.move(vectors, draws), draws)
+        return self._in_parts(
+            lambda rows, part: self.settle(self.move(vectors[rows], part), part), draws
+        )
+
+    def _in_parts(self, release: Callable[[slice, Draws], IntArray], draws: Draws) -> IntArray:
+        """What ``release`` answers for all rows, on all threads: noise and search alike.
+
+        A row's words depend on its own generator, so not on how many threads there are.
+        """
+        at_once = threads() if self.device == "cpu" else 1
+        parts = draws.parts(min(at_once, draws.size // FEWEST_ROWS))
+        return np.concatenate(parallel_map(lambda part: release(*part), parts))
 
     def settle(self, points: Float32Array, draws: Draws) -> IntArray:
         """The word released for each noisy point: the nearest one."""
@@ -225,7 +250,9 @@ class NoiseMechanism(WordMechanism):
         self.check_once(k)
         if draws.secure and self._on_gpu is not None and k <= MOST_NEIGHBOURS:
             return self._on_gpu.vectors(vectors, k)
-        return self.settle_many(self.move(vectors, draws), k, draws)
+        return self._in_parts(
+            lambda rows, part: self.settle_many(self.move(vectors[rows], part), k, part), draws
+        )
 
     def settle_many(self, points: Float32Array, k: int, draws: Draws) -> IntArray:
         """``k`` distinct words for each noisy point: the nearest ones."""

@@ -1,8 +1,8 @@
 """The compiled part of ``int16_scan.py``: products of 16-bit codes, and who comes near the best.
 
-numba compiles it on this machine (extra ``fast``), once: the result is kept on disk. It runs outside
-Python's lock, so several threads are as many times faster. One instruction multiplies 16 pairs of
-codes (32 with AVX-512) and adds each two products: twice the rate of float32, and exact.
+numba compiles it on this machine (extra ``fast``), once: the result is kept on disk. It runs
+outside Python's lock, so that threads do not wait for each other. One instruction multiplies 16
+pairs of codes (32 with AVX-512) and adds each two products: twice as many as of float32, and exact.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FLOATS = ir.VectorType(ir.FloatType(), LANES)
 
 @intrinsic
 def _tile_scores(context, words, queries, pairs, scales, half_norms, bars, scores):
-    """Scores of a panel of words and ROWS queries; whether one of them reaches its query's bar.
+    """Scores of a panel of words and ROWS queries; which queries' bars are reached, a bit each.
 
     Takes addresses: of packed codes, of the queries' scales, the words' half norms, the queries'
     bars, and of room for the scores. A score is scale * product - half norm.
@@ -96,8 +96,9 @@ def _tile_scores(context, words, queries, pairs, scales, half_norms, bars, score
         builder.position_at_end(after)
         halves = [vector_at(half_norms, FLOATS, number(vector)) for vector in range(VECTORS)]
         target = builder.inttoptr(scores, FLOATS.as_pointer())
-        near = ir.Constant(ir.VectorType(ir.IntType(1), LANES), None)
+        reached = number(0)
         for row in range(ROWS):
+            near = ir.Constant(ir.VectorType(ir.IntType(1), LANES), None)
             scale = repeated(scales, ir.FloatType(), number(row), FLOATS)
             bar = repeated(bars, ir.FloatType(), number(row), FLOATS)
             for vector in range(VECTORS):
@@ -106,10 +107,12 @@ def _tile_scores(context, words, queries, pairs, scales, half_norms, bars, score
                 pointer = builder.gep(target, [number(row * VECTORS + vector)])
                 builder.store(score, pointer, align=4)
                 near = builder.or_(near, builder.fcmp_ordered(">=", score, bar))
-        bits = builder.bitcast(near, ir.IntType(LANES))
-        return builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0))
+            bits = builder.bitcast(near, ir.IntType(LANES))
+            is_near = builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0))
+            reached = builder.or_(reached, builder.shl(builder.zext(is_near, size), number(row)))
+        return reached
 
-    return types.boolean(*[types.intp] * 7), generate
+    return types.intp(*[types.intp] * 7), generate
 
 
 def _compiled(function):
@@ -150,7 +153,7 @@ def race(words, half_norms, queries, scales, margins, best, bars, rows, columns,
         halves = half_norms.ctypes.data + 4 * PANEL * panel
         for group in range(queries.shape[0]):
             first = group * ROWS
-            if not _tile_scores(
+            reached = _tile_scores(
                 word_codes,
                 queries.ctypes.data + group * queries.strides[0],
                 pairs,
@@ -158,13 +161,16 @@ def race(words, half_norms, queries, scales, margins, best, bars, rows, columns,
                 halves,
                 bars.ctypes.data + 4 * first,
                 tile.ctypes.data,
-            ):
+            )
+            if not reached:
                 continue
             if count + ROWS * PANEL > len(rows):
                 count = _drop_left_behind(bars, rows, columns, scores, count)
                 if count > len(rows) // 2:
                     return -1
             for i in range(ROWS):
+                if not reached >> i & 1:
+                    continue
                 row = first + i
                 for j in range(PANEL):
                     score = tile[i, j]

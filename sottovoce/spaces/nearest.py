@@ -122,6 +122,11 @@ class Nearest:
             parallel_map(answer, range(0, len(points), step))
         return ids, values
 
+    def warm_up(self) -> None:
+        """Make now what many queries are answered with, and few are not worth."""
+        if isinstance(self.scan, _WarmingScan):
+            self.scan.warm_up()
+
     @property
     def fused(self) -> FusedScan | None:
         """The scan that can also decide on the device, where that is what searches."""
@@ -176,7 +181,8 @@ class _WarmingScan:
     def __init__(self, operand: Float32Array, folded: bool) -> None:
         self.operand, self.folded = operand, folded
         self.first = BlasScan(operand, folded)
-        self.seen = 0
+        self.work = 0
+        """Products so far."""
         self._coding = Lock()
         self._coded: Scan | None = None
 
@@ -192,10 +198,15 @@ class _WarmingScan:
             return self._coded
 
     def candidates(self, points: Float32Array, k: int) -> Candidates:
-        self.seen += len(points)
-        warm = self.seen * self.operand.size > WARM_AFTER
-        scan = self.then if warm and k <= MANY_WINNERS else self.first
+        self.work += len(points) * self.operand.size
+        codes_pay = self.work > WARM_AFTER and k <= MANY_WINNERS
+        scan = self.then if codes_pay else self.first
         return scan.candidates(points, k)
+
+    def warm_up(self) -> None:
+        """Use codes from now on."""
+        self.work += WARM_AFTER
+        _ = self.then
 
 
 def choose_scan(operand: Float32Array, folded: bool, device: str, coded: bool = True) -> Scan:
