@@ -54,8 +54,10 @@ TARGETS = {
 }
 """Files of the package, and the tests that answer for them."""
 EXPLAINED = Path(__file__).with_name("mutants.toml")
-MOST_SECONDS = 90.0
-KILLED, SURVIVED, UNREACHED = "killed", "survived", "not reached"
+SECONDS, TIMES_AS_LONG = 30.0, 5.0
+"""How long tests may take on a mutant: so long, and so many times what they took without it."""
+BASELINE = 1800.0
+KILLED, TOO_LONG, SURVIVED, UNREACHED = "killed", "killed by time", "survived", "not reached"
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
@@ -201,6 +203,7 @@ class Watch:
     def __init__(self, file: Path) -> None:
         self.file = str(file)
         self.tests: dict[int, list[str]] = {}
+        self.seconds: Counter[str] = Counter()
         self._lines: set[int] = set()
 
     def _called(self, frame: FrameType, event: str, _: Any) -> Any:
@@ -218,11 +221,22 @@ class Watch:
         threading.settrace(self._called)
         sys.settrace(self._called)
 
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Note how long it took."""
+        self.seconds[_test(report.nodeid)] += report.duration
+
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """Note what ran."""
         sys.settrace(None)
         for line in self._lines:
-            self.tests.setdefault(line, []).append(nodeid)
+            tests = self.tests.setdefault(line, [])
+            if _test(nodeid) not in tests:
+                tests.append(_test(nodeid))
+
+
+def _test(nodeid: str) -> str:
+    """The test, with all its parameters: some of these cannot be asked for by name."""
+    return nodeid.partition("[")[0]
 
 
 def forked(work: Any, seconds: float) -> int | None:
@@ -267,6 +281,7 @@ class Laboratory:
 
     def __post_init__(self) -> None:
         self._tests: dict[str, dict[int, list[str]]] = {}
+        self._seconds: dict[str, float] = {}
         for name in ("sottovoce", "tests", "benchmarks", "tools", "examples", "replication"):
             shutil.copytree(
                 ROOT / name, self.folder / name, ignore=shutil.ignore_patterns("__pycache__")
@@ -284,12 +299,13 @@ class Laboratory:
 
             def work() -> int:
                 status = run_tests(self.folder, names, [watch])
-                noted.write_text(json.dumps(watch.tests))
+                noted.write_text(json.dumps([watch.tests, watch.seconds]))
                 return status
 
-            if forked(work, 20 * MOST_SECONDS) != 0:
+            if forked(work, BASELINE) != 0:
                 raise SystemExit(f"the tests of {file} fail before anything is changed")
-            lines = json.loads(noted.read_text())
+            lines, seconds = json.loads(noted.read_text())
+            self._seconds |= seconds
             self._tests[file] = {int(line): tests for line, tests in lines.items()}
         return self._tests[file]
 
@@ -300,16 +316,18 @@ class Laboratory:
         lines = _statement(mutant.file, mutant.line)
         tests = list(dict.fromkeys(test for line in lines for test in covered.get(line, ())))
         if mutant.line not in inside:  # It runs when the file is imported.
-            tests = [f"tests/{name}.py" for name in TARGETS[mutant.file]]
+            tests = list(dict.fromkeys(test for ran in covered.values() for test in ran))
         if not tests:
             return UNREACHED
+        tests.sort(key=lambda test: self._seconds.get(test, 0.0))
+        limit = SECONDS + TIMES_AS_LONG * sum(self._seconds.get(test, 0.0) for test in tests)
         place = self.folder / "sottovoce" / mutant.file
         place.write_text(mutated(mutant), "utf-8")
         try:
-            status = forked(lambda: run_tests(self.folder, tests), MOST_SECONDS)
+            status = forked(lambda: run_tests(self.folder, tests), limit)
         finally:
             place.write_text(_source(mutant.file), "utf-8")
-        return SURVIVED if status == 0 else KILLED
+        return {0: SURVIVED, None: TOO_LONG}.get(status, KILLED)
 
 
 def _inside_functions(file: str) -> set[int]:
@@ -367,11 +385,12 @@ def report(done: dict[Mutant, str], of: int) -> int:
     for file in (*TARGETS, "all"):
         states = Counter(state for one, state in done.items() if file in (one.file, "all"))
         if states:
-            counts = [states.total(), *(states[name] for name in (KILLED, SURVIVED, UNREACHED))]
+            dead = states[KILLED] + states[TOO_LONG]
+            counts = [states.total(), dead, states[SURVIVED], states[UNREACHED]]
             print(f"| {file} | {' | '.join(map(str, counts))} |")
     unexplained = 0
     for one, state in done.items():
-        if state != KILLED:
+        if state in (SURVIVED, UNREACHED):
             reason = why.get(key(one))
             unexplained += reason is None
             print(
@@ -392,6 +411,7 @@ def main() -> int:
     sys.dont_write_bytecode = True
     import numpy  # noqa: F401 - imported once, here, for all tests
     import pytest  # noqa: F401
+    import scipy.stats  # noqa: F401
 
     options.out.parent.mkdir(parents=True, exist_ok=True)
     done: dict[Mutant, str] = {}
