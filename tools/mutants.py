@@ -3,10 +3,11 @@
     python tools/mutants.py --sample 200 --seed 1 --out results/mutants.jsonl
     python tools/mutants.py --only ledger/book --sample 0          every mutant of one file
 
-A mutant is one small change: a comparison turned, ``and`` for ``or``, a ``not`` or a statement left
-out, another number. It lives in a copy of the sources. The tests named below run against it, of
-these only those that execute the changed line, until one fails. Typed again it goes on; what was
-done is in the file. Exit status 1: a mutant survived that ``mutants.toml`` does not explain.
+A mutant is one small change inside a function: a comparison turned, ``and`` for ``or``, a ``not``
+or a statement left out, another number. For each file one process runs its tests and notes which
+of them execute which lines; a child of it takes the changed code and runs those until one fails.
+Typed again it goes on; what was done is in the file. Exit status 1: a mutant survived that
+``mutants.toml`` does not explain.
 """
 
 from __future__ import annotations
@@ -14,21 +15,21 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import gc
 import json
 import os
 import random
-import shutil
 import signal
 import sys
-import tempfile
 import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache, partial
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from types import CodeType, FrameType, FunctionType
+from typing import Any, cast
 
 ROOT = Path(__file__).parents[1]
 TARGETS = {
@@ -80,6 +81,10 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.Mod: ast.Mult,
     ast.Pow: ast.Mult,
 }
+CHANGED = (
+    *(ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Constant, ast.If, ast.IfExp),
+    *(ast.Raise, ast.AugAssign, ast.Expr, ast.Return),
+)
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,9 @@ class Mutant:
 
 def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     """What a node may be changed to, with a word for it."""
-    new: Any = copy.deepcopy(node)
+    if not isinstance(node, CHANGED):
+        return
+    new: Any = copy.copy(node)
     match node:
         case ast.Compare(ops=[operator]) if type(operator) in COMPARISONS:
             new.ops = [COMPARISONS[type(operator)]()]
@@ -145,21 +152,22 @@ def _is_none(node: ast.AST | None) -> bool:
 
 
 class Places(ast.NodeTransformer):
-    """Goes through a file's places in order; changes the one that is wanted, if any."""
+    """Goes through a file's functions in order; changes the one place that is wanted, if any."""
 
     def __init__(self, file: str, wanted: Mutant | None = None) -> None:
         self.file, self.wanted = file, wanted
         self.mutants: list[Mutant] = []
         self._at: Counter[int] = Counter()
+        self._inside = False
 
     def visit(self, node: ast.AST) -> ast.AST:
         """One node, then what is in it."""
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            return self._function(node)
         if isinstance(node, ast.keyword) and node.arg == "strict":  # Lengths that never differ.
             return node
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            return self.visit_decorators(node)
         replacement = None
-        for what, new in changes(node):
+        for what, new in changes(node) if self._inside else ():
             line = int(getattr(node, "lineno", 0))
             self._at[line] += 1
             mutant = Mutant(self.file, line, self._at[line], what)
@@ -169,11 +177,11 @@ class Places(ast.NodeTransformer):
         self.generic_visit(node)
         return node if replacement is None else replacement
 
-    def visit_decorators(self, node: Any) -> ast.AST:
-        """A class or function without its decorators: they are checked by types."""
-        decorators, node.decorator_list = node.decorator_list, []
-        self.generic_visit(node)
-        node.decorator_list = decorators
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
+        """Its body alone: defaults and decorators are taken when the file is imported."""
+        outside, self._inside = self._inside, True
+        node.body = [cast(ast.stmt, self.visit(statement)) for statement in node.body]
+        self._inside = outside
         return node
 
 
@@ -184,14 +192,40 @@ def mutants_of(file: str) -> list[Mutant]:
     return places.mutants
 
 
-def mutated(mutant: Mutant) -> str:
-    """The source with the change."""
+def mutated(mutant: Mutant) -> ast.Module:
+    """The file with the change."""
     tree = Places(mutant.file, mutant).visit(ast.parse(_source(mutant.file)))
-    return ast.unparse(ast.fix_missing_locations(tree))
+    return cast(ast.Module, ast.fix_missing_locations(tree))
 
 
+@cache
 def _source(file: str) -> str:
-    return (ROOT / "sottovoce" / file).read_text("utf-8")
+    return _place(file).read_text("utf-8")
+
+
+def _place(file: str) -> Path:
+    return ROOT / "sottovoce" / file
+
+
+def plant(mutant: Mutant) -> None:
+    """Give the functions of this process the changed code."""
+    place = str(_place(mutant.file))
+    codes = dict(_codes(compile(mutated(mutant), place, "exec")))
+    for function in [one for one in gc.get_objects() if isinstance(one, FunctionType)]:
+        code = function.__code__
+        new = codes.get((code.co_qualname, code.co_firstlineno))
+        if new is None or code.co_filename != place or code == new:
+            continue
+        if new.co_freevars == code.co_freevars:
+            function.__code__ = new
+
+
+def _codes(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
+    """All code in some code, by name and line."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield (constant.co_qualname, constant.co_firstlineno), constant
+            yield from _codes(constant)
 
 
 # Tests, in a process of their own that has imported what they all need.
@@ -263,82 +297,38 @@ def forked(work: Any, seconds: float) -> int | None:
     return None
 
 
-def run_tests(copied: Path, tests: Sequence[str], plugins: Sequence[Any] = ()) -> int:
-    """Pytest against a copy of the sources; 0 if all passed."""
+def run_tests(tests: Sequence[str], plugins: Sequence[Any] = ()) -> int:
+    """Pytest in this process; 0 if all passed."""
     import pytest
 
-    os.chdir(copied)
-    sys.path[:0] = [str(copied), str(copied / "tests")]
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow"]
-    return int(pytest.main([*options, *tests], plugins=[*plugins]))
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain"]
+    return int(pytest.main([*options, "-m", "not slow", *tests], plugins=[*plugins]))
 
 
-@dataclass
 class Laboratory:
-    """A copy of the sources, and for each file which test executes which line."""
+    """A process that has run the tests of a file, and judges its mutants in children."""
 
-    folder: Path
-
-    def __post_init__(self) -> None:
-        self._tests: dict[str, dict[int, list[str]]] = {}
-        self._seconds: dict[str, float] = {}
-        for name in ("sottovoce", "tests", "benchmarks", "tools", "examples", "replication"):
-            shutil.copytree(
-                ROOT / name, self.folder / name, ignore=shutil.ignore_patterns("__pycache__")
-            )
-        for file in ("pyproject.toml", "rooms.toml", "README.md", "Makefile", "zensical.toml"):
-            shutil.copy(ROOT / file, self.folder / file)
-
-    def tests_of(self, file: str) -> dict[int, list[str]]:
-        """Which tests execute each line of a file; all must pass before anything is changed."""
-        if file not in self._tests:
-            noted = self.folder / "lines.json"
-            noted.unlink(missing_ok=True)
-            watch = Watch(self.folder / "sottovoce" / file)
-            names = [f"tests/{name}.py" for name in TARGETS[file]]
-
-            def work() -> int:
-                status = run_tests(self.folder, names, [watch])
-                noted.write_text(json.dumps([watch.tests, watch.seconds]))
-                return status
-
-            if forked(work, BASELINE) != 0:
-                raise SystemExit(f"the tests of {file} fail before anything is changed")
-            lines, seconds = json.loads(noted.read_text())
-            self._seconds |= seconds
-            self._tests[file] = {int(line): tests for line, tests in lines.items()}
-        return self._tests[file]
+    def __init__(self, file: str) -> None:
+        self.watch = Watch(_place(file))
+        if run_tests([f"tests/{name}.py" for name in TARGETS[file]], [self.watch]):
+            raise SystemExit(f"the tests of {file} fail before anything is changed")
+        if forked(lambda: run_tests(list(self.watch.seconds)), BASELINE) != 0:
+            raise SystemExit(f"the tests of {file} fail in a child in which nothing is changed")
 
     def judge(self, mutant: Mutant) -> str:
         """What becomes of a mutant."""
-        inside = _inside_functions(mutant.file)
-        covered = self.tests_of(mutant.file)
-        lines = _statement(mutant.file, mutant.line)
-        tests = list(dict.fromkeys(test for line in lines for test in covered.get(line, ())))
-        if mutant.line not in inside:  # It runs when the file is imported.
-            tests = list(dict.fromkeys(test for ran in covered.values() for test in ran))
+        lines, seconds = _statement(mutant.file, mutant.line), self.watch.seconds
+        ran = (test for line in lines for test in self.watch.tests.get(line, ()))
+        tests = sorted(dict.fromkeys(ran), key=lambda test: seconds[test])
         if not tests:
             return UNREACHED
-        tests.sort(key=lambda test: self._seconds.get(test, 0.0))
-        limit = SECONDS + TIMES_AS_LONG * sum(self._seconds.get(test, 0.0) for test in tests)
-        place = self.folder / "sottovoce" / mutant.file
-        place.write_text(mutated(mutant), "utf-8")
-        try:
-            status = forked(lambda: run_tests(self.folder, tests), limit)
-        finally:
-            place.write_text(_source(mutant.file), "utf-8")
-        return {0: SURVIVED, None: TOO_LONG}.get(status, KILLED)
 
+        def work() -> int:
+            plant(mutant)
+            return run_tests(tests)
 
-def _inside_functions(file: str) -> set[int]:
-    """The lines that run when something is called, rather than when the file is imported."""
-    return {
-        line
-        for node in ast.walk(ast.parse(_source(file)))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        for body in (node.body if isinstance(node.body, list) else [node.body])
-        for line in range(body.lineno, (body.end_lineno or body.lineno) + 1)
-    }
+        limit = SECONDS + TIMES_AS_LONG * sum(seconds[test] for test in tests)
+        return {0: SURVIVED, None: TOO_LONG}.get(forked(work, limit), KILLED)
 
 
 def _statement(file: str, line: int) -> range:
@@ -399,6 +389,18 @@ def report(done: dict[Mutant, str], of: int) -> int:
     return unexplained
 
 
+def judge_all(mutants: Sequence[Mutant], out: Path, until: float) -> int:
+    """Judge the mutants of one file, one line of JSON each."""
+    laboratory = Laboratory(mutants[0].file)
+    for mutant in mutants:
+        if time.monotonic() > until:
+            break
+        noted = {"mutant": asdict(mutant), "state": laboratory.judge(mutant)}
+        with out.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(noted) + "\n")
+    return 0
+
+
 def main() -> int:
     """Go on where the last run stopped; 1 if a survivor is not explained."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -408,28 +410,27 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--out", type=Path, default=Path("results/mutants.jsonl"))
     options = parser.parse_args()
-    sys.dont_write_bytecode = True
-    import numpy  # noqa: F401 - imported once, here, for all tests
-    import pytest  # noqa: F401
-    import scipy.stats  # noqa: F401
-
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    done: dict[Mutant, str] = {}
-    if options.out.exists():
-        for line in options.out.read_text("utf-8").splitlines():
-            noted = json.loads(line)
-            done[Mutant(**noted["mutant"])] = noted["state"]
+    out = options.out.resolve()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    os.chdir(ROOT)
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
     mutants = chosen(options.only, options.sample, options.seed)
     until = time.monotonic() + 60 * options.minutes
-    with tempfile.TemporaryDirectory() as folder, options.out.open("a", encoding="utf-8") as out:
-        laboratory = Laboratory(Path(folder))
-        for mutant in mutants:
-            if mutant in done or time.monotonic() > until:
-                continue
-            done[mutant] = laboratory.judge(mutant)
-            out.write(json.dumps({"mutant": asdict(mutant), "state": done[mutant]}) + "\n")
-            out.flush()
+    for file in dict.fromkeys(one.file for one in mutants):
+        left = [one for one in mutants if one.file == file and one not in _done(out)]
+        if left and time.monotonic() < until:
+            status = forked(partial(judge_all, left, out, until), 60 * options.minutes + BASELINE)
+            if status != 0:
+                print(f"{file}: its tests fail before anything is changed, or take too long")
+    done = _done(out)
     return int(report({one: done[one] for one in mutants if one in done}, len(mutants)) > 0)
+
+
+def _done(out: Path) -> dict[Mutant, str]:
+    """What became of the mutants that were judged before."""
+    lines = out.read_text("utf-8").splitlines() if out.exists() else ()
+    noted = [json.loads(line) for line in lines]
+    return {Mutant(**one["mutant"]): one["state"] for one in noted}
 
 
 if __name__ == "__main__":
