@@ -115,7 +115,7 @@ def _filled_up(rows: Sequence[Sequence[float]]) -> Float64Array:
     return np.array([[*row, *[0.0] * (width - len(row))] for row in rows], dtype=np.float64)
 
 
-def separation(ones: Float64Array, twos: Float64Array, seed: int = 0) -> float:
+def separation(ones: Float64Array, twos: Float64Array, seed: int = 0, trees: int = 100) -> float:
     """How well a classifier tells two kinds of rows apart: its AUC, out of fold."""
     need("sklearn", "experiments", "the classifier needs an extra")
     from sklearn.ensemble import RandomForestClassifier
@@ -127,7 +127,7 @@ def separation(ones: Float64Array, twos: Float64Array, seed: int = 0) -> float:
         [np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in (ones, twos)]
     )
     kinds = np.repeat([0, 1], [len(ones), len(twos)])
-    forest = RandomForestClassifier(100, min_samples_leaf=5, random_state=seed)
+    forest = RandomForestClassifier(trees, min_samples_leaf=5, random_state=seed)
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
     chances = cross_val_predict(forest, rows, kinds, cv=folds, method="predict_proba")
     return float(roc_auc_score(kinds, chances[:, 1]))

@@ -73,6 +73,32 @@ def test_more_queries_than_the_engine_takes_are_refused_before_the_first_leaves(
     assert not engine.heard
 
 
+def test_what_is_exactly_at_a_limit_passes():
+    engine = Listener(most_queries=2)
+    send(engine, ["a", "x" * LONGEST_QUERY], 1)
+    assert sorted(map(len, engine.heard[0])) == [1, LONGEST_QUERY]
+
+
+def test_reprs_hold_no_query():
+    engine = Listener()
+    boundary = Boundary(engine)
+    outgoing = boundary.check(["secretword", "another"])
+    assert repr(outgoing) == "Outgoing(2 queries)"
+    assert repr(boundary.send(outgoing, 1)) == "Answers(2 of 2)"
+    with pytest.raises(AttributeError):
+        outgoing.queries = ("unchecked",)
+
+
+def test_a_failure_at_the_first_of_spaced_queries_is_raised():
+    def fail(query, depth):
+        raise EngineError("it is down")
+
+    engine = Listener(pause=0.5, answer=fail)
+    with pytest.raises(EngineError, match="it is down"):
+        send(engine, ["a", "b"], 1, sleep=lambda seconds: None)
+    assert len(engine.heard) == 1
+
+
 def test_invisible_and_control_characters_do_not_leave():
     engine = Listener()
     send(engine, ["a\u200bb\x00c\x1b[31m\r\nd\ud800"], 1)

@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "build" / "site-source"
 LINK = re.compile(r"(\]\()([^()\s#:]+)((?:#[^()\s]*)?(?: +\"[^\"]*\")?\))")
-PAGES = ("CHANGELOG.md", "CONTRIBUTING.md")
+PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 
 
 def main(out: str) -> None:

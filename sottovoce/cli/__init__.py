@@ -48,8 +48,19 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
     typer.secho(f"{label}: {message}", fg="yellow", err=True)
 
 
+def _without_core_dumps() -> None:
+    """A crash must not write the memory, and so what was typed, to a file."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
+
+
 def main() -> None:
     """Run the command line: exit code 0 done, 1 failed, 2 wrong use."""
+    _without_core_dumps()
     warnings.simplefilter("always", PrivacyWarning)
     warnings.showwarning = _show_warning
     if isinstance(sys.stdout, TextIOWrapper):  # A character the terminal lacks is no error.
