@@ -49,12 +49,15 @@ def infer_by_words(
     *,
     variants: int | None = None,
     add_originals: bool = False,
+    is_own: bool = False,
     progress: Progress | None = None,
 ) -> list[Inference]:
     """Attack every release by itself, in each of the ways of :data:`COMPARED`.
 
     space
         Where words have vectors; without one, only the same words count.
+    is_own
+        Whether it is the mechanism's own, so that the attacker knows that much of it.
     """
     attacks = WITHOUT_SPACE if space is None else COMPARED
     attacked = [release for release in releases if release.variants]
@@ -74,12 +77,14 @@ def infer_by_words(
                 ranked[name].append(Attacked(attacked[at].id, len(texts[at]), rank, ties))
         if progress is not None:
             progress(start + len(block), len(texts))
+    uses = "uses nothing else of the mechanism" if is_own else "does not use the mechanism"
     where = "" if space is None else f" in the word space {space.name}"
+    where += " (the mechanism's own)" if is_own else ""
     return [
         Inference(
             attack=name,
             knows=f"a log of {size:,} queries with the true one in it; compares texts by "
-            f"{_in_words(by, where)}, and does not use the mechanism",
+            f"{_in_words(by, where)}, and {uses}",
             log=size,
             added=len(beside),
             unreleased=len(releases) - len(attacked),
