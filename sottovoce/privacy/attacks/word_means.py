@@ -77,9 +77,9 @@ def infer_by_words(
                 ranked[name].append(Attacked(attacked[at].id, len(texts[at]), rank, ties))
         if progress is not None:
             progress(start + len(block), len(texts))
-    uses = "uses nothing else of the mechanism" if is_own else "does not use the mechanism"
-    where = "" if space is None else f" in the word space {space.name}"
-    where += " (the mechanism's own)" if is_own else ""
+    uses = "uses nothing else of it" if is_own else "does not use the mechanism"
+    whose = "the mechanism's space" if is_own else "the space"
+    where = "" if space is None else f" in {whose} {space.name}"
     return [
         Inference(
             attack=name,
@@ -124,8 +124,8 @@ def _cosines(parts: Sequence[TextVectors], texts: Sequence[Sequence[str]]) -> Fl
 
 def _in_words(by: Sequence[str], where: str) -> str:
     spoken = {
-        MEANS: f"the means of their words' vectors{where}",
-        CENTRED: f"what is special in the means of their words' vectors{where}",
+        MEANS: f"their words' mean vectors{where}",
+        CENTRED: f"their words' centred mean vectors{where}",
         SAME: "the words that they share",
     }
     return " and ".join(spoken[kind] for kind in by)
