@@ -188,6 +188,7 @@ class _Run(RunState):
                 space,
                 variants=n,
                 add_originals=self.add_originals,
+                is_own=space is not None and space is getattr(self.mechanism, "space", None),
                 progress=self.progress,
             )
             self.inferences += [(n, inference) for inference in inferences]

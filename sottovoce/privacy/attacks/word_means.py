@@ -49,12 +49,15 @@ def infer_by_words(
     *,
     variants: int | None = None,
     add_originals: bool = False,
+    is_own: bool = False,
     progress: Progress | None = None,
 ) -> list[Inference]:
     """Attack every release by itself, in each of the ways of :data:`COMPARED`.
 
     space
         Where words have vectors; without one, only the same words count.
+    is_own
+        Whether it is the mechanism's own, so that the attacker knows that much of it.
     """
     attacks = WITHOUT_SPACE if space is None else COMPARED
     attacked = [release for release in releases if release.variants]
@@ -74,12 +77,14 @@ def infer_by_words(
                 ranked[name].append(Attacked(attacked[at].id, len(texts[at]), rank, ties))
         if progress is not None:
             progress(start + len(block), len(texts))
-    where = "" if space is None else f" in the word space {space.name}"
+    uses = "uses nothing else of it" if is_own else "does not use the mechanism"
+    whose = "the mechanism's space" if is_own else "the space"
+    where = "" if space is None else f" in {whose} {space.name}"
     return [
         Inference(
             attack=name,
             knows=f"a log of {size:,} queries with the true one in it; compares texts by "
-            f"{_in_words(by, where)}, and does not use the mechanism",
+            f"{_in_words(by, where)}, and {uses}",
             log=size,
             added=len(beside),
             unreleased=len(releases) - len(attacked),
@@ -119,8 +124,8 @@ def _cosines(parts: Sequence[TextVectors], texts: Sequence[Sequence[str]]) -> Fl
 
 def _in_words(by: Sequence[str], where: str) -> str:
     spoken = {
-        MEANS: f"the means of their words' vectors{where}",
-        CENTRED: f"what is special in the means of their words' vectors{where}",
+        MEANS: f"their words' mean vectors{where}",
+        CENTRED: f"their words' centred mean vectors{where}",
         SAME: "the words that they share",
     }
     return " and ".join(spoken[kind] for kind in by)
