@@ -46,7 +46,7 @@ def kernel() -> Any:
 
 def codable(bound: FloatBound) -> bool:
     """Whether words of this length have codes."""
-    return SMALLEST < bound.reach**2 < LARGEST
+    return bool(SMALLEST < bound.reach**2 < LARGEST)
 
 
 class Int16Scan:
