@@ -190,6 +190,8 @@ def write(report: Report, options: argparse.Namespace) -> None:
         options.json.write_text(json.dumps(report.as_dict(), indent=1) + "\n", "utf-8")
     if options.markdown:
         options.markdown.write_text(markdown(report), "utf-8")
+    if options.store:
+        table_of(report).write(options.store)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -222,8 +224,6 @@ def main(arguments: list[str] | None = None) -> int:
             report.results += results
             write(report, options)
     print(markdown(report))
-    if options.store:
-        table_of(report).write(options.store)
     if options.compare:
         comparison = compare(Table.read(options.compare), measured(report))
         print(comparison)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import date
 from pathlib import Path
 from statistics import median
 
 from contest import Result
-from report import Report, core_rate, ratio
+from report import Report, core_rate, ratio, shares
 from systems import BASE, BOUND, HERE, OURS
 from turns import SAMPLING
 
@@ -92,7 +93,10 @@ def measured(report: Report) -> dict[Case, float]:
 def table_of(report: Report) -> Table:
     """The table of a run, to be stored."""
     ratios = measured(report)
-    return Table(dict(report.machine), ratios, dict.fromkeys(ratios, TOLERANCE))
+    about = dict(report.machine) | {"date": date.today().isoformat()}
+    if parts := shares(report):
+        about["processor time that the bound got"] = f"{median(parts):.0%}"
+    return Table(about, ratios, dict.fromkeys(ratios, TOLERANCE))
 
 
 @dataclass(frozen=True)

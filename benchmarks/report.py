@@ -108,20 +108,24 @@ through texts of {QUERY_WORDS} words one by one, the second through single words
 from a batch; the second searches approximately."""
 
 
-def quietness(report: Report) -> str:
-    """Whether other work was in the way: pure computation should get all the time it asks for."""
-    shares = [
+def shares(report: Report) -> list[float]:
+    """What part of the time they asked for the products of the bound got, turn by turn."""
+    return [
         turn.cpu_seconds / (turn.seconds * result.threads)
         for result in report.results
         if result.system == BOUND.name
         for turns in result.turns.values()
         for turn in turns
     ]
-    if not shares:
+
+
+def quietness(report: Report) -> str:
+    """Whether other work was in the way: pure computation should get all the time it asks for."""
+    if not (parts := shares(report)):
         return ""
     return (
-        f"The matrix products got {median(shares):.0%} of the processor time that their threads "
-        f"could use (at worst {min(shares):.0%}): well below 100% means that the machine was busy."
+        f"The matrix products got {median(parts):.0%} of the processor time that their threads "
+        f"could use (at worst {min(parts):.0%}): well below 100% means that the machine was busy."
     )
 
 

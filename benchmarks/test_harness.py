@@ -169,7 +169,8 @@ def test_a_ratio_is_stored_and_read_back_with_its_tolerance(tmp_path: Path) -> N
     assert Table.read(tmp_path / "ratios.json") == table
     fast, base = (Case("tiny", "cmp", 2, "batch", install) for install in ("fast", "base"))
     assert table.ratios == {fast: 1.5, base: 0.9}
-    assert table.about == {"processor": "made up"}
+    assert table.about["processor"] == "made up"
+    assert table.about["processor time that the bound got"] == "50%"
 
 
 def test_a_ratio_below_its_tolerance_is_a_regression_and_named() -> None:

@@ -16,8 +16,9 @@ from sottovoce import mechanism
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.mahalanobis import Mahalanobis, MahalanobisNoise
 from sottovoce.mechanisms.vickrey import exponential_law, rational_law
-from sottovoce.randomness import Draws
+from sottovoce.randomness import UNIT, Draws, Streams
 from sottovoce.spaces.space import WordSpace
+from sottovoce.threads import set_threads
 
 LEVEL = 1e-4
 """Chance of a false alarm in each goodness-of-fit test; seeds are fixed, so it never flickers."""
@@ -41,6 +42,26 @@ class Stretched(Mahalanobis):
     @cached_property
     def noise_law(self):
         return MahalanobisNoise(STRETCH, self.epsilon, 1.0, self.compat == "pypantera")
+
+
+@pytest.mark.parametrize("name", ["cmp", "mahalanobis", "vickrey-cmp", "vickrey-mahalanobis"])
+def test_threads_change_no_word(name):
+    rng = np.random.default_rng(2)
+    space = WordSpace.from_arrays([f"w{i}" for i in range(300)], rng.standard_normal((300, 20)))
+    noisy = mechanism(name, space=space, epsilon=20.0)
+    ids = rng.integers(0, 300, 3 * UNIT + 50)
+    releases = []
+    try:
+        for count in (1, 2, 3):
+            set_threads(count)
+            streams = Streams(3, name)
+            one, several = (streams.draws(0, i, Streams.WORDS, len(ids)) for i in range(2))
+            releases.append((noisy.draw(ids, one), noisy.draw_once(ids, 5, several)))
+    finally:
+        set_threads(None)
+    for drawn, drawn_once in releases[1:]:
+        assert np.array_equal(drawn, releases[0][0])
+        assert np.array_equal(drawn_once, releases[0][1])
 
 
 @pytest.mark.parametrize("dimension", [2, 7, 300])

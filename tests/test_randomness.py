@@ -79,6 +79,33 @@ def test_a_token_draws_the_same_whatever_shares_its_batch(units):
         start += count
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 9])
+def test_parts_of_draws_give_every_row_the_numbers_it_would_have_got(count):
+    def units():
+        return [(np.random.default_rng(seed), rows) for seed, rows in enumerate([256, 256, 7, 90])]
+
+    whole = Draws(units())
+    expected = np.column_stack([whole.normal(3), whole.gamma(2.0), whole.uniform()])
+    parts = Draws(units()).parts(count)
+    assert 1 <= len(parts) <= max(count, 1)
+    assert [rows.start for rows, _ in parts] == [0, *(rows.stop for rows, _ in parts[:-1])]
+    assert parts[-1][0].stop == len(expected)
+    for rows, part in parts:
+        drawn = np.column_stack([part.normal(3), part.gamma(2.0), part.uniform()])
+        assert np.array_equal(drawn, expected[rows])
+
+
+def test_a_generator_is_never_in_two_parts_unless_it_is_secure():
+    seeded, secure = np.random.default_rng(1), secure_generator()
+    assert [rows for rows, _ in Draws([(seeded, 5), (seeded, 5)]).parts(2)] == [slice(0, 10)]
+    parts = Draws([(secure, 10)]).parts(2)
+    assert [rows for rows, _ in parts] == [slice(0, 5), slice(5, 10)]
+    assert all(part.secure for _, part in parts)
+    numbers = [part.uniform() for _, part in parts]
+    assert not np.array_equal(*numbers)
+    assert Draws([(seeded, 0)]).parts(2)[0][0] == slice(0, 0)
+
+
 def test_orders_are_permutations():
     orders = Draws([(np.random.default_rng(1), 500)]).orders(6)
     assert (np.sort(orders, axis=1) == np.arange(6)).all()

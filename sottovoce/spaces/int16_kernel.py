@@ -18,7 +18,7 @@ _features = binding.get_host_cpu_features()
 IS_WIDE = bool(_features.get("avx512bw"))
 IS_SUPPORTED = IS_WIDE or bool(_features.get("avx2"))
 """Other processors do not multiply these codes faster than floats."""
-if numba.config.DISABLE_JIT or numba.config.CPU_NAME or numba.config.CPU_FEATURES:
+if any(getattr(numba.config, name) for name in ("DISABLE_JIT", "CPU_NAME", "CPU_FEATURES")):
     IS_SUPPORTED = False  # What is compiled is not for the processor that was asked about.
 
 LANES = 16 if IS_WIDE else 8

@@ -24,10 +24,8 @@ from sottovoce.types import Float32Array, Float64Array
 
 LENGTH = 32000.0
 """The longest row before it is rounded, which adds half a square root of the dimension."""
-QUERIES = 160
-"""Queries at a time: their codes stay in the processor's cache while all words pass by."""
 ROOM = 1 << 20
-"""Candidates of these queries that memory is reserved for."""
+"""Candidates of a block of queries that there is room for."""
 FUZZ = 1e-6
 """Relative room for the rounding of the bounds themselves."""
 SMALLEST, LARGEST = 2.0**-80, 2.0**120
@@ -46,7 +44,7 @@ def kernel() -> Any:
 
 def codable(bound: FloatBound) -> bool:
     """Whether words of this length have codes."""
-    return SMALLEST < bound.reach**2 < LARGEST
+    return bool(SMALLEST < bound.reach**2 < LARGEST)
 
 
 class Int16Scan:
@@ -84,64 +82,40 @@ class Int16Scan:
             self.codes[first : first + len(packed)] = packed
 
     def candidates(self, points: Float32Array, k: int) -> Candidates:
-        sizes = row_norms(points) * self.bound.reach
+        norms, reach = row_norms(points), self.bound.reach
+        sizes = norms * reach
         if sizes.max(initial=0.0) > LARGEST or (sizes[sizes > 0] < SMALLEST).any():
             return self.in_floats.candidates(points, k)
-        # All the words can be candidates of a single query.
-        room = max(ROOM, 2 * len(self.half_norms) + self.kernel.PANEL * self.kernel.ROWS)
-        rows, columns = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
-        scores = np.empty(room, dtype=np.float32)
-        parts = []
-        for start in range(0, len(points), QUERIES):
-            block = points[start : start + QUERIES]
-            count = self._race(block, k, rows, columns, scores)
-            if count < 0:
-                raise TooManyCandidatesError
-            near = slice(0, count)
-            where = rows[near].astype(np.int64) + start
-            parts.append(Candidates(where, columns[near].astype(np.int64), scores[near].copy()))
-        return Candidates.join(parts)
-
-    def _race(
-        self,
-        points: Float32Array,
-        k: int,
-        rows: NDArray[np.int32],
-        columns: NDArray[np.int32],
-        scores: Float32Array,
-    ) -> int:
-        """Enter the candidates of a block of queries; how many they are."""
-        group = self.kernel.ROWS
-        count = -(-len(points) // group) * group
         exact = points.astype(np.float64)
-        norms = row_norms(points)
         rates = np.where(norms > 0, norms, 1.0) / LENGTH
         whole = np.rint(exact / rates[:, None])
         coded = whole * rates[:, None]
         # The errors of the codes, of both scores that are compared; then those of float32.
-        reach = self.bound.reach
         errors = row_norms(exact - coded) * reach + row_norms(coded) * self.error
-        errors += 8 * UNIT_ROUNDOFF * (norms * reach + reach**2)
-        scales, margins = np.zeros((2, count), dtype=np.float32)
-        scales[: len(points)] = rates * self.step
-        margins[: len(points)] = (1 + FUZZ) * (2 * errors + self.bound.slack(points))
-        best = np.full((count, k), -np.inf, dtype=np.float32)
-        bars = np.full(count, np.inf, dtype=np.float32)
-        bars[: len(points)] = -np.inf
-        return int(
-            self.kernel.race(
-                self.codes,
-                self.half_norms,
-                _packed(whole, group),
-                scales,
-                margins,
-                best,
-                bars,
-                rows,
-                columns,
-                scores,
-            )
+        errors += 8 * UNIT_ROUNDOFF * (sizes + reach**2)
+        margins = (1 + FUZZ) * (2 * errors + self.bound.slack(points))
+        # All the words can be candidates of a single query.
+        room = max(ROOM, 2 * len(self.half_norms) + self.kernel.PANEL * self.kernel.ROWS)
+        rows, columns = np.empty((2, room), dtype=np.int32)
+        scores = np.empty(room, dtype=np.float32)
+        queries = _packed(whole, self.kernel.ROWS)
+        padding = len(queries) * self.kernel.ROWS - len(points)
+        count = self.kernel.race(
+            self.codes,
+            self.half_norms,
+            queries,
+            np.pad(rates * self.step, (0, padding)).astype(np.float32),
+            np.pad(margins, (0, padding)).astype(np.float32),
+            np.full((len(points) + padding, k), -np.inf, dtype=np.float32),
+            np.repeat(np.array([-np.inf, np.inf], dtype=np.float32), [len(points), padding]),
+            rows,
+            columns,
+            scores,
         )
+        if count < 0:
+            raise TooManyCandidatesError
+        near = slice(0, count)
+        return Candidates(rows[near].astype(np.int64), columns[near].astype(np.int64), scores[near])
 
 
 def _packed(whole: Float64Array, together: int) -> NDArray[np.int16]:

@@ -36,8 +36,9 @@ METRICS: tuple[Metric, ...] = ("euclidean", "cosine", "inner")
 FEW_QUERIES = 16
 """Fewer queries than this are not worth a thread of their own."""
 DECIDED_AT_ONCE = 1024
-WARM_AFTER = 1 << 34
-"""Products (half a second of them) after which codes are made: making them takes about as long."""
+WARM_AFTER = 1 << 37
+"""Products (three seconds of them) after which codes are made: that and loading their kernel takes
+one or two seconds, which codes must save first."""
 MANY_WINNERS = 256
 """For more neighbours than this codes do not pay: too many words come near."""
 WORTH_CODING = 1 << 20

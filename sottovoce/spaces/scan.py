@@ -20,7 +20,7 @@ from sottovoce.types import Float32Array, IntArray
 if TYPE_CHECKING:
     import torch
 
-QUERIES = 1024
+QUERIES = 512
 """Queries in a block; with WORDS it bounds the memory of a thread."""
 WORDS = 4096
 """Words in a block, for large batches; small batches take more."""
