@@ -5,6 +5,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
 
+# What is compiled once serves every process that tests start: else each compiles all packages again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test lint types fast docs servers spark spacy benchmark replication clean
 
 demo: .venv/base
