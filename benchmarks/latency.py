@@ -23,6 +23,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -35,7 +36,6 @@ QUERIES = (
     "side effects of flu vaccines",
 )
 STAGES = {
-    "sottovoce.cli.option_groups:grouped": "options taken apart",
     "sottovoce.engines:choose_engine": "BM25 index of the demo",
     "sottovoce.search:load_reranker": "strong encoder",
     "sottovoce.search.reranking:EncoderReranker.prepare": "vectors of the documents, mapped",
@@ -196,8 +196,6 @@ def _stages() -> int:
 
     for place, name in STAGES.items():
         module_name, _, path = place.partition(":")
-        if path == "grouped":
-            continue
         owner: Any = importlib.import_module(module_name)
         *within, last = path.split(".")
         for part in within:
@@ -222,7 +220,7 @@ def _warm(times: int) -> tuple[Times, dict[str, list[float]]]:
     from sottovoce.engines import BM25
     from sottovoce.obfuscation import release_for
     from sottovoce.output_vocabularies import of_search
-    from sottovoce.search import fitted_to, laid_out_for, load_reranker
+    from sottovoce.search import Step, fitted_to, laid_out_for, load_reranker
     from sottovoce.search.reranking import EncoderReranker
     from sottovoce.text import TextPipeline
 
@@ -244,18 +242,21 @@ def _warm(times: int) -> tuple[Times, dict[str, list[float]]]:
         search.search(query)
     whole: Times = []
     steps: dict[str, list[float]] = {}
-    for _ in range(times):
-        for query in QUERIES:
-            marks: list[tuple[str, float]] = []
-            wall, processor = time.perf_counter(), time.process_time()
-            search.search(query, on_step=lambda step: marks.append((step.name, time.process_time())))
-            whole.append((time.perf_counter() - wall, time.process_time() - processor))
-            marks.append(("end", time.process_time()))
-            taken: dict[str, float] = {}
-            for (name, start), (_, end) in zip(marks, marks[1:], strict=False):
-                taken[name] = taken.get(name, 0.0) + end - start
-            for name, seconds in taken.items():
-                steps.setdefault(name, []).append(seconds)
+    for query in QUERIES * times:
+        marks: list[tuple[str, float]] = []
+
+        def mark(step: Step, marks: list[tuple[str, float]] = marks) -> None:
+            marks.append((step.name, time.process_time()))
+
+        wall, processor = time.perf_counter(), time.process_time()
+        search.search(query, on_step=mark)
+        end = time.process_time()
+        whole.append((time.perf_counter() - wall, end - processor))
+        taken: dict[str, float] = {}
+        for (name, start), (_, until) in pairwise([*marks, ("", end)]):
+            taken[name] = taken.get(name, 0.0) + until - start
+        for name, seconds in taken.items():
+            steps.setdefault(name, []).append(seconds)
     return whole, steps
 
 
