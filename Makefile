@@ -3,7 +3,12 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# Two workers have a core each: threads of BLAS would spend half of it waiting for each other.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
+
+# What is compiled once serves every process that tests start: else each compiles all packages again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint types fast campaign docs servers spark spacy benchmark benchmark-quick replication clean
 
@@ -17,7 +22,7 @@ test: .venv/dev lint types
 	$(BIN)/sottovoce spaces add default
 	-$(BIN)/sottovoce spaces add strong
 	-$(BIN)/sottovoce spaces add wordnet # needs npm; without it, tests that want it are skipped
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(PYTEST)
 
 lint: .venv/dev
 	$(BIN)/ruff check .
@@ -27,7 +32,7 @@ types: .venv/dev
 	$(BIN)/mypy
 
 fast: .venv/dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+	$(PYTEST) -m "not slow"
 
 # The promises tried for hours, an hour each at most (docs/reliability.md): make campaign MINUTES=10
 campaign: .venv/dev

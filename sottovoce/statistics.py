@@ -45,18 +45,18 @@ _HAIR = 1e-12
 
 def at_least(successes: ArrayLike, draws: ArrayLike, risk: float = 1 - LEVEL) -> Float64Array:
     """The one-sided Clopper-Pearson bound from below: wrong with probability ``risk`` at most."""
-    from scipy.stats import beta
+    from scipy.special import betaincinv
 
     hit, all_ = _counts(successes, draws)
-    return np.asarray(np.where(hit == 0, 0.0, beta.ppf(risk, hit, all_ - hit + 1)))
+    return np.asarray(np.where(hit == 0, 0.0, betaincinv(hit, all_ - hit + 1, risk)))
 
 
 def at_most(successes: ArrayLike, draws: ArrayLike, risk: float = 1 - LEVEL) -> Float64Array:
     """The one-sided Clopper-Pearson bound from above: wrong with probability ``risk`` at most."""
-    from scipy.stats import beta
+    from scipy.special import betaincinv
 
     hit, all_ = _counts(successes, draws)
-    return np.asarray(np.where(hit == all_, 1.0, beta.ppf(1 - risk, hit + 1, all_ - hit)))
+    return np.asarray(np.where(hit == all_, 1.0, betaincinv(hit + 1, all_ - hit, 1 - risk)))
 
 
 def clopper_pearson(

@@ -1,5 +1,6 @@
 """The command line starts without what it does not need."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -29,18 +30,40 @@ def test_every_module_with_a_command_is_in_the_table():
     assert defining == set(PANELS)
 
 
-def test_help_imports_no_command_and_no_arrays():
+def loaded_by(*arguments, home=None):
+    """The modules that a command has imported when it is done, and what it printed."""
     program = (
         "import sys\n"
         "from sottovoce.cli import main\n"
-        "sys.argv = ['sottovoce', '--help']\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "print(*sorted(sys.modules), file=sys.stderr)"
+        f"sys.argv = ['sottovoce', *{arguments!r}]\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
+        "print('\\f', *sorted(sys.modules), file=sys.stderr)"
     )
+    environment = os.environ if home is None else {**os.environ, "XDG_DATA_HOME": str(home)}
     run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+        env=environment,
     )
-    assert "obfuscate" in run.stdout
-    loaded = set(run.stderr.split())
+    return set(run.stderr.rpartition("\f")[2].split()), run.stdout
+
+
+def test_help_imports_no_command_no_arrays_and_nothing_to_draw_with():
+    loaded, printed = loaded_by("--help")
+    assert "obfuscate" in printed
+    assert "Privacy lab" in printed
     assert "sottovoce.cli.commands" in loaded
-    assert not loaded & {"numpy", *(f"sottovoce.cli.{name}" for name in PANELS)}
+    commands = {f"sottovoce.cli.{name}" for name in PANELS}
+    assert not loaded & {"numpy", "rich.console", "pydantic", *commands}
+
+
+def test_a_search_imports_no_training_no_statistics_and_no_other_command(default_space, tmp_path):
+    del default_space  # Skips where there is none.
+    loaded, printed = loaded_by("search", "skin cancer", home=tmp_path)
+    assert "Sent" in printed
+    others = {f"sottovoce.cli.{name}" for name in set(PANELS) - {"search"}}
+    heavy = {"onnx", "scipy.stats", "scipy", "torch", "sklearn", "fastapi", "matplotlib", "pyarrow"}
+    assert not loaded & {*heavy, *others, "sottovoce.privacy", "sottovoce.experiments"}

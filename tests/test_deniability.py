@@ -24,7 +24,8 @@ from sottovoce.privacy.plausible_deniability import (
     neighbour_distances,
     unproven,
 )
-from sottovoce.privacy.word_samples import Sampler, choose_words, nearest_others, sample_words
+from sottovoce.privacy.word_draws import Sampler
+from sottovoce.privacy.word_samples import choose_words, nearest_others, sample_words
 from sottovoce.spaces.space import OutputVocabulary
 from sottovoce.testing import toy_space
 

@@ -119,6 +119,8 @@ mechanisms = ["cmp"]
 epsilons = [5, 12.5]
 releases = ["independent", "once"]
 n = [3]
+[texts]
+space = "glove-840b-34k"
 [privacy]
 similarity = ["jaccard"]
 log = "demo"

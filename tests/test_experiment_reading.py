@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from experiment_files import WHOLE, write_files
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sottovoce.encoders import strong
@@ -444,6 +444,7 @@ def places(value, path=()):
 MANGLED = list(places(tomllib.loads(WHOLE)))
 
 
+@settings(max_examples=30)
 @given(data=st.data())
 def test_any_mangled_file_is_an_experiment_or_an_error_that_lists_its_problems(whole, data):
     content = tomllib.loads(WHOLE)

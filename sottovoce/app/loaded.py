@@ -106,6 +106,8 @@ class LoadedParts:
         self.problems()
         self.offers_company()
         self.ready = True
+        with suppress(SottovoceError):  # For the voices that replace words.
+            self.fitted_space()
         with suppress(SottovoceError):  # Whoever asks for the risk will be told.
             for encoder in self.attackers():
                 self.log().vectors(encoder)

@@ -232,7 +232,19 @@ class NoiseMechanism(WordMechanism):
 
     def settle(self, points: Float32Array, draws: Draws) -> IntArray:
         """The word released for each noisy point: the nearest one."""
-        return self.near(points, 1)[0][:, 0]
+        return self.choose(*self.near(points, self.candidates), draws)
+
+    def choose(self, ids: IntArray, distances: Float64Array, draws: Draws) -> IntArray:
+        """The word released out of the ``candidates`` nearest to each noisy point."""
+        return ids[:, 0]
+
+    @property
+    def only_adds_noise(self) -> bool:
+        """Whether a release is noise, the nearest words and a choice of them, as written here.
+
+        Then many words can be moved by the same noise at once (``spaces/moved_words.py``).
+        """
+        return self.prior == 0 and self._on_gpu is None and written_as_here(type(self))
 
     def draw_once(self, ids: IntArray, k: int, draws: Draws) -> IntArray:
         """``k`` distinct substitutes for each id, read off a single noisy point, (len(ids), k).
@@ -287,12 +299,19 @@ def same_on_gpu(kind: type[NoiseMechanism]) -> bool:
     A subclass with noise of its own, or a choice of its own, inherits the GPU's of its parent: it
     must not be used, or the words would be those of another mechanism.
     """
-
-    def written_in(name: str) -> type | None:
-        return next((parent for parent in kind.__mro__ if name in vars(parent)), None)
-
     return all(
-        written_in(name) in (None, written_in(on_gpu))
+        _written_in(kind, name) in (None, _written_in(kind, on_gpu))
         for on_gpu, names in WRITTEN_TOGETHER.items()
         for name in names
     )
+
+
+def written_as_here(kind: type[NoiseMechanism]) -> bool:
+    """Whether a class changes nothing but the noise and, together with ``settle``, the choice."""
+    changed = (_written_in(kind, name) for name in ("draw", "perturb", "move", "near"))
+    together = _written_in(kind, "settle") is _written_in(kind, "choose")
+    return together and all(parent is NoiseMechanism for parent in changed)
+
+
+def _written_in(kind: type, name: str) -> type | None:
+    return next((parent for parent in kind.__mro__ if name in vars(parent)), None)

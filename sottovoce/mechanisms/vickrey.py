@@ -137,7 +137,10 @@ class Vickrey(NoiseMechanism):
 
     def settle(self, points: Float32Array, draws: Draws) -> IntArray:
         """One of the nearest words of each point."""
-        ids, distances = self.near(points, self.candidates)
+        return self.choose(*self.near(points, self.candidates), draws)
+
+    def choose(self, ids: IntArray, distances: Float64Array, draws: Draws) -> IntArray:
+        """The winner."""
         return ids[np.arange(len(ids)), self._winner(distances, draws)]
 
     def settle_many(self, points: Float32Array, k: int, draws: Draws) -> IntArray:

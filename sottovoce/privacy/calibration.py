@@ -181,6 +181,8 @@ class _Calibrator:
             eta=self.targets.eta,
             draws=self.draws,
             rng=seed or self.fresh_seed,
+            # The judge's draws; those that are reported last are for means over words, too.
+            sharing=None if seed else len(self.words),
             progress=self.meter.within,
         )
 

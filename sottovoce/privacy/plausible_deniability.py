@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from sottovoce.errors import UsageError
-from sottovoce.mechanisms.base import ROWS_AT_A_TIME, Mechanism, WordMechanism
-from sottovoce.privacy.word_samples import NUMBERS_AT_ONCE, Sampler, nearest_others, sample_words
+from sottovoce.mechanisms.base import Mechanism, WordMechanism
+from sottovoce.privacy.word_draws import sampler_for, usual_sharing
+from sottovoce.privacy.word_samples import NUMBERS_AT_ONCE, nearest_others, sample_words
 from sottovoce.randomness import Randomness, is_seeded
 from sottovoce.spaces.distances import Distances
 from sottovoce.spaces.space import WordSpace
@@ -144,9 +145,14 @@ def deniability(
     eta: float = ETA,
     draws: int = DRAWS,
     rng: Randomness = None,
+    sharing: int | None = None,
     progress: Progress | None = None,
 ) -> Deniability:
-    """Measure N_w and S_w(eta) of words, by default of a sample of the vocabulary."""
+    """Measure N_w and S_w(eta) of words, by default of a sample of the vocabulary.
+
+    ``sharing``: how many words may be moved by the same noise. It does not touch what is said of
+    single words, or the bounds for all; means over words are the more certain the fewer do.
+    """
     mechanism = word_mechanism(mechanism)
     check_eta(eta)
     if isinstance(draws, bool) or draws < 1:
@@ -155,9 +161,10 @@ def deniability(
     if not len(ids):
         raise UsageError("at least one word is needed")
     exact = mechanism.has_law
-    rows = (
-        _by_law(mechanism, ids, eta, draws) if exact else _by_draws(mechanism, ids, eta, draws, rng)
-    )
+    if exact:
+        rows = _by_law(mechanism, ids, eta, draws)
+    else:
+        rows = _by_draws(mechanism, ids, eta, draws, rng, sharing or usual_sharing(draws))
     measured = []
     with single_threaded_blas():
         for row in rows:
@@ -253,14 +260,17 @@ def _by_law(mechanism: WordMechanism, words: IntArray, eta: float, draws: int) -
 
 
 def _by_draws(
-    mechanism: WordMechanism, words: IntArray, eta: float, draws: int, rng: Randomness
+    mechanism: WordMechanism,
+    words: IntArray,
+    eta: float,
+    draws: int,
+    rng: Randomness,
+    sharing: int,
 ) -> Iterator[Row]:
     """Each word by counting draws; the missing mass is the share of words seen only once."""
-    sampler = Sampler(mechanism.name, words, rng)
+    sampler = sampler_for(mechanism, words, rng, sharing)
     distances = Distances(mechanism.space, mechanism.space.output.ids)
-    step = max(1, ROWS_AT_A_TIME // draws)
-    for start in range(0, len(words), step):
-        places = np.arange(start, min(start + step, len(words)))
+    for places in sampler.groups(draws):
         for place, drawn in zip(places, sampler.all(mechanism, places, draws), strict=True):
             outputs, counts = np.unique(drawn, return_counts=True)
             unchanged = counts[outputs == words[place]].sum() / draws

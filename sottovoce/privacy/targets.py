@@ -26,7 +26,7 @@ from sottovoce.privacy.plausible_deniability import (
     laws,
     unproven,
 )
-from sottovoce.privacy.word_samples import Sampler
+from sottovoce.privacy.word_draws import sampler_for
 from sottovoce.statistics import at_most
 from sottovoce.threads import single_threaded_blas
 from sottovoce.types import IntArray
@@ -150,7 +150,7 @@ class DrawsJudge:
     ) -> None:
         self.mechanism, self.words, self.draws, self.passed = mechanism, words, draws, passed
         self.most_returned, self.least_distinct = targets.limits(draws, len(words))
-        self.sampler = Sampler(mechanism.name, words, seed)
+        self.sampler = sampler_for(mechanism, words, seed, len(words))
 
     def failing(self, epsilon: float, places: IntArray) -> IntArray:
         tried = replace(self.mechanism, epsilon=epsilon)

@@ -1,4 +1,4 @@
-"""Which words are measured: a sample of the vocabulary, their neighbours, and draws for them.
+"""Which words are measured: a sample of the vocabulary, and their neighbours.
 
 Mechanisms behave differently for frequent words in dense regions and for rare isolated ones, so
 the sample is stratified by both: by frequency and, within a band of frequency, by the distance to
@@ -7,15 +7,14 @@ the nearest neighbour.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from sottovoce.errors import UsageError
 from sottovoce.files import read_words
-from sottovoce.mechanisms.base import WordMechanism
-from sottovoce.randomness import Draws, Randomness, Streams, as_generator
+from sottovoce.randomness import Randomness, as_generator
 from sottovoce.spaces.distances import Distances
 from sottovoce.spaces.space import WordSpace
 from sottovoce.threads import parallel_map
@@ -25,8 +24,6 @@ WORDS = 200
 """Words in a sample unless told otherwise."""
 POOL = 4
 """Words looked at for each one that is taken."""
-DRAWN_TOGETHER = 128
-"""Draws of a word that one generator gives."""
 NUMBERS_AT_ONCE = 1 << 22
 """Distances held at once by each thread: 32 MiB."""
 
@@ -109,30 +106,3 @@ def nearest_others(
 def euclidean(space: WordSpace, words: IntArray, others: IntArray) -> Float64Array:
     """Euclidean distances of words to others, one by one."""
     return Distances(space, space.output.ids).pairs(words, others)
-
-
-class Sampler:
-    """Draws for words, each word with generators of its own.
-
-    They do not depend on the mechanism's epsilon: with a seed, noise at another epsilon is the
-    same noise scaled, so that two epsilons are compared on the same draws.
-    """
-
-    def __init__(self, mechanism: str, words: IntArray, rng: Randomness) -> None:
-        self.words = words
-        self._streams = Streams(rng, mechanism)
-
-    def batches(self, mechanism: WordMechanism, places: IntArray, draws: int) -> Iterator[IntArray]:
-        """All draws for the words at these places, in batches of shape (places, count)."""
-        for number, start in enumerate(range(0, draws, DRAWN_TOGETHER)):
-            count = min(DRAWN_TOGETHER, draws - start)
-            generators = [
-                (self._streams.generator(int(place), number, Streams.WORDS, 0), count)
-                for place in places
-            ]
-            drawn = mechanism.draw(np.repeat(self.words[places], count), Draws(generators))
-            yield drawn.reshape(len(places), count)
-
-    def all(self, mechanism: WordMechanism, places: IntArray, draws: int) -> IntArray:
-        """All draws for some words, (places, draws)."""
-        return np.concatenate(list(self.batches(mechanism, places, draws)), axis=1)

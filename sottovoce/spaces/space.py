@@ -20,6 +20,7 @@ from sottovoce.spaces import store
 from sottovoce.spaces.nearest import Nearest
 from sottovoce.spaces.output_vocabulary import OutputVocabulary
 from sottovoce.spaces.space_encoder import SpaceEncoder
+from sottovoce.threads import single_threaded_blas
 from sottovoce.types import UNKNOWN, BoolArray, Float32Array, Float64Array, IntArray
 
 NORMS_SAMPLED = 10_000
@@ -318,14 +319,15 @@ class WordSpace:
     @cached_property
     def covariance(self) -> Float64Array:
         """Sample covariance of the vectors, scaled to mean variance 1 (section 3 of Xu et al.)."""
-        mean = np.zeros(self.dimension)
-        for block in row_blocks(self._folded):
-            mean += block[:, :-1].sum(axis=0, dtype=np.float64)
-        mean /= self.size
         total = np.zeros((self.dimension, self.dimension))
-        for block in row_blocks(self._folded):
-            centered = block[:, :-1].astype(np.float64) - mean
-            total += centered.T @ centered
+        with single_threaded_blas():  # Blocks are small: threads would mostly wait.
+            mean = np.zeros(self.dimension)
+            for block in row_blocks(self._folded):
+                mean += block[:, :-1].sum(axis=0, dtype=np.float64)
+            mean /= self.size
+            for block in row_blocks(self._folded):
+                centered = block[:, :-1].astype(np.float64) - mean
+                total += centered.T @ centered
         spread = np.trace(total) / self.dimension
         if not spread > 0:
             raise UsageError("the words of this space all have the same vector: it has no shape")

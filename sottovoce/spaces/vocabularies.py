@@ -71,7 +71,7 @@ def of_texts(
     # Most words of a space are plain: they stand in texts as they are. Of the others ...
     special = space.ids_with_other_bytes(PLAIN)
     capitals: list[tuple[int, str]] = []
-    # ... those that ``cut`` would take apart or change, by their parts; phrases by their first word.
+    # ... those that ``cut`` would take apart or change, by their parts.
     changed: dict[tuple[str, ...], list[int]] = {}
     for position, word in zip(special.tolist(), space.words(special), strict=True):
         if _is_plain(word):

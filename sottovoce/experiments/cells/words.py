@@ -32,7 +32,7 @@ from sottovoce.privacy.plausible_deniability import (
     word_mechanism,
 )
 from sottovoce.privacy.text_similarity import installed_wordnet
-from sottovoce.privacy.word_samples import Sampler
+from sottovoce.privacy.word_draws import Sampler
 from sottovoce.privacy.word_samples import nearest_others as nearest_words
 from sottovoce.spaces.distances import Distances
 from sottovoce.spaces.space import WordSpace
