@@ -42,9 +42,9 @@ PLANTS = {
     "two-renames": "a folder is moved away before the one that replaces it has its name",
     "old-anchor": "the note of how far the ledger is, is written before the ledger",
 }
-KILLS = 5
+KILLS = 12
 """In one trial, before the work is let go on to its end."""
-CUTS = 6
+CUTS = 4
 """Power cuts in one trial, each of another moment."""
 COMMAND_EVERY, DASK_EVERY = 40, 60
 """Trials between two with commands as processes of their own, and with a cluster."""
@@ -58,6 +58,7 @@ class Kill:
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._folder, self._stack = folder, stack
         self.scenes = all_scenes(folder / "setup")
+        self.kills = KILLS
         self._seconds: dict[str, float] = {}
         self.watched: dict[str, Watched] = {}
         self._dask: subprocess.Popen[str] | None = None
@@ -71,7 +72,7 @@ class Kill:
                 return self._command(place, rng)
             scene = self.scenes[number // 2 % len(self.scenes)]
             if number % 2 == 0:
-                return self._kills(scene, place, rng)
+                return self._kills(scene, place, rng, self.kills)
             if isinstance(scene, LedgerScene):
                 return self._torn_ledger(place, rng)
             return self._power_cuts(scene, place, rng)
@@ -80,11 +81,11 @@ class Kill:
 
     # Kills
 
-    def _kills(self, scene: Scene, place: Path, rng: np.random.Generator) -> Outcome:
+    def _kills(self, scene: Scene, place: Path, rng: np.random.Generator, attempts: int) -> Outcome:
         counts: Counter[str] = Counter()
         findings: list[str] = []
         scene.prepare(place)
-        for _ in range(KILLS):
+        for _ in range(attempts):
             seconds = self._usual(scene)
             children = [forked(scene.work, place, who) for who in range(scene.processes)]
             moments = sorted((float(rng.random()) * seconds, child) for child in children)
