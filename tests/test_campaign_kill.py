@@ -32,6 +32,7 @@ MET_BY = {
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory):
     with kill.opened(tmp_path_factory.mktemp("kill")) as opened:
+        opened.kills = 3
         yield opened
 
 

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from sottovoce import files
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.files import (
     CsvTable,
@@ -328,3 +329,73 @@ def test_a_lock_is_free_after_an_error(tmp_path):
         raise KeyError
     with locked(file, wait=False):
         pass
+
+
+# Folders: made aside, moved into place.
+
+
+def filled(folder, content):
+    folder.mkdir()
+    (folder / "file").write_text(content)
+    return folder
+
+
+def test_a_folder_changes_places_with_the_one_it_replaces_in_one_step(tmp_path, monkeypatch):
+    """A process that is killed in between leaves the old one, or the new one, never none."""
+    names = []
+    rename = os.rename
+    monkeypatch.setattr(os, "rename", lambda *both: (names.append(both), rename(*both)))
+    filled(tmp_path / "mine", "old")
+    aside = tmp_path / "aside"
+    aside.mkdir()
+    made = filled(aside / "made", "new")
+    if not files.exchange(made, tmp_path / "mine"):
+        pytest.skip("this system cannot exchange two folders")
+    files.exchange(made, tmp_path / "mine")
+    move_folder(made, tmp_path / "mine", aside)
+    assert (tmp_path / "mine" / "file").read_text() == "new"
+    assert (made / "file").read_text() == "old"
+    assert all(os.fspath(one) != str(tmp_path / "mine") for one, _ in names)
+
+
+def test_where_folders_cannot_be_exchanged_the_old_one_is_moved_aside(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "exchange", lambda one, two: False)
+    filled(tmp_path / "mine", "old")
+    aside = tmp_path / "aside"
+    aside.mkdir()
+    move_folder(filled(aside / "made", "new"), tmp_path / "mine", aside)
+    assert (tmp_path / "mine" / "file").read_text() == "new"
+    assert (aside / "replaced-0" / "file").read_text() == "old"
+
+
+IN_A_SCRATCH_FOLDER = """
+import sys, time
+from pathlib import Path
+from sottovoce.files import scratch_folder
+with scratch_folder(Path(sys.argv[1]), ".made-") as folder:
+    print(folder, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_what_a_killed_process_left_goes_away_and_what_others_use_stays(tmp_path, monkeypatch):
+    process = subprocess.Popen(
+        [sys.executable, "-c", IN_A_SCRATCH_FOLDER, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        folder = process.stdout.readline().strip()
+        monkeypatch.setattr(files, "SCRATCH_SECONDS", -1.0)
+        with files.scratch_folder(tmp_path, ".made-"):
+            assert os.path.exists(folder)
+    finally:
+        process.kill()
+        process.communicate()
+    monkeypatch.setattr(files, "SCRATCH_SECONDS", 60.0)
+    files.clear_scratch(tmp_path, ".made-")
+    assert os.path.exists(folder), "it is too young to be told from one that is being made"
+    monkeypatch.setattr(files, "SCRATCH_SECONDS", -1.0)
+    with files.scratch_folder(tmp_path, ".made-") as mine:
+        assert [path.name for path in tmp_path.iterdir()] == [mine.name]
+    assert list(tmp_path.iterdir()) == []

@@ -14,7 +14,7 @@ from command_line import as_text, run_command
 
 from sottovoce import Obfuscator, mechanism, pool_store
 from sottovoce.collections import load_collection
-from sottovoce.encoders.base import embeddings_folder
+from sottovoce.encoders.base import corpus_vectors, embeddings_folder, vectors_file
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Entry, Ledger
@@ -297,6 +297,22 @@ def test_a_pool_is_made_whole_or_not_at_all_and_work_goes_on(tmp_path):
     # But for the last block, which may not be on disk after a power cut.
     assert rest.asked == 3000 - 1024, "what was encoded before is not encoded again"
     assert made_pools() == ["many"]
+
+
+@pytest.mark.parametrize("kept", [0, 1, 500, 1023])
+def test_a_block_of_vectors_that_was_not_on_disk_is_made_again(tmp_path, kept):
+    """A power cut can leave a file that is long enough, and zeros at its end."""
+    texts = [f"string {row}" for row in range(3000)]
+    encoder = FailingEncoder(2500)
+    with pytest.raises(KeyboardInterrupt):
+        corpus_vectors(encoder, texts)
+    growing = vectors_file(encoder, texts).with_suffix(".growing")
+    row = encoder.dimension * 4
+    content = growing.read_bytes()
+    header = len(content) - 2048 * row
+    growing.write_bytes(content[: header + (1024 + kept) * row] + bytes((1024 - kept) * row))
+    rest = FailingEncoder(10_000)
+    assert np.array_equal(corpus_vectors(rest, texts), FailingEncoder(10_000).encode(texts))
 
 
 def test_replacing_fails_whole_too(file, tmp_path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +15,19 @@ from sottovoce.cli import app
 from sottovoce.collections import Document, load_collection
 from sottovoce.engines import BM25, choose_engine
 from sottovoce.engines.dense import Dense
-from sottovoce.engines.stored import StoredBM25, StoredDense, make_index
+from sottovoce.engines.stored import (
+    FACTS,
+    FILES,
+    LOCK,
+    VECTORS,
+    StoredBM25,
+    StoredDense,
+    make_index,
+)
 from sottovoce.engines.stored_documents import DocumentWriter, StoredDocuments
 from sottovoce.engines.stored_postings import DOCS, PostingsWriter, write_postings
 from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.files import locked
 
 QUERIES = ["skin cancer", "tax return", "skin skin cancer", "the", "", "xqzzy", "how to sleep well"]
 
@@ -164,3 +175,34 @@ def test_the_command_makes_an_index_that_can_be_searched(tmp_path):
 
 def test_stored_documents_need_no_memory_of_their_own(folder):
     assert isinstance(StoredDocuments(folder, "")._lines, np.memmap)
+
+
+def test_vectors_that_a_killed_process_left_are_used_for_the_same_documents_only(tmp_path):
+    """As many documents, and others: the answers are theirs."""
+    mine = [Document(str(row), "", text) for row, text in enumerate(QUERIES) if text]
+    others = [Document(one.doc_id, "", two.text) for one, two in zip(mine, mine[::-1], strict=True)]
+    for name, left in (("whole", VECTORS), ("begun", ".vectors.growing")):
+        folder = tmp_path / name
+        make_index(others, folder, encoder="light")
+        (folder / FACTS).unlink()
+        (folder / VECTORS).rename(folder / left)
+        make_index(mine, folder, encoder="light")
+        found = StoredDense(folder).search(["tax return"], 1)
+        assert found == Dense(mine, "light").search(["tax return"], 1)
+        assert sorted(path.name for path in folder.iterdir()) == sorted((*FILES, FACTS))
+
+
+@pytest.mark.parametrize("file", [DOCS, VECTORS, "documents.jsonl", "terms.txt"])
+def test_an_index_that_lost_its_end_is_refused(folder, tmp_path, file):
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    os.truncate(copy / file, (copy / file).stat().st_size - 1)
+    for engine in (StoredBM25, StoredDense):
+        with pytest.raises(SottovoceError, match="damaged: remove it"):
+            engine(copy)
+
+
+def test_two_processes_do_not_write_one_index(tmp_path, documents):
+    folder = tmp_path / "index"
+    folder.mkdir()
+    with locked(folder / LOCK, wait=False), pytest.raises(UsageError, match="another process"):
+        make_index(documents[:3], folder)

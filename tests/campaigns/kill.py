@@ -16,19 +16,19 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from killing import start
 from ledger_children import entry
 
 from campaigns.frame import Outcome
+from campaigns.kill_processes import cluster, forked, told
 from campaigns.kill_scenes import LedgerScene, Scene, all_scenes, home, remove
-from campaigns.power import Watched, torn
+from campaigns.power import Watched, log_of_a_charge, torn
 from sottovoce import files
 from sottovoce.errors import SottovoceError
 from sottovoce.ledger import Ledger
@@ -42,9 +42,9 @@ PLANTS = {
     "two-renames": "a folder is moved away before the one that replaces it has its name",
     "old-anchor": "the note of how far the ledger is, is written before the ledger",
 }
-KILLS = 5
+KILLS = 12
 """In one trial, before the work is let go on to its end."""
-CUTS = 6
+CUTS = 4
 """Power cuts in one trial, each of another moment."""
 COMMAND_EVERY, DASK_EVERY = 40, 60
 """Trials between two with commands as processes of their own, and with a cluster."""
@@ -58,6 +58,7 @@ class Kill:
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._folder, self._stack = folder, stack
         self.scenes = all_scenes(folder / "setup")
+        self.kills = KILLS
         self._seconds: dict[str, float] = {}
         self.watched: dict[str, Watched] = {}
         self._dask: subprocess.Popen[str] | None = None
@@ -71,7 +72,7 @@ class Kill:
                 return self._command(place, rng)
             scene = self.scenes[number // 2 % len(self.scenes)]
             if number % 2 == 0:
-                return self._kills(scene, place, rng)
+                return self._kills(scene, place, rng, self.kills)
             if isinstance(scene, LedgerScene):
                 return self._torn_ledger(place, rng)
             return self._power_cuts(scene, place, rng)
@@ -80,11 +81,11 @@ class Kill:
 
     # Kills
 
-    def _kills(self, scene: Scene, place: Path, rng: np.random.Generator) -> Outcome:
+    def _kills(self, scene: Scene, place: Path, rng: np.random.Generator, attempts: int) -> Outcome:
         counts: Counter[str] = Counter()
         findings: list[str] = []
         scene.prepare(place)
-        for _ in range(KILLS):
+        for _ in range(attempts):
             seconds = self._usual(scene)
             children = [forked(scene.work, place, who) for who in range(scene.processes)]
             moments = sorted((float(rng.random()) * seconds, child) for child in children)
@@ -242,37 +243,6 @@ class Kill:
         return Outcome({"kills": 0, "torn logs of the ledger": CUTS}, tuple(findings))
 
 
-class LogOfACharge:
-    """The files of a ledger before and after a charge, while its log is not yet taken over."""
-
-    def __init__(self, folder: Path) -> None:
-        self.before, self.after = folder / "before", folder / "after"
-        self.records = 3
-
-
-def log_of_a_charge(folder: Path) -> LogOfACharge:
-    """Charge while another connection keeps SQLite from emptying its log."""
-    import sqlite3
-
-    log = LogOfACharge(folder)
-    if folder.exists():
-        return log
-    ledger = Ledger.open(folder / "ledger")
-    reader = sqlite3.connect(ledger.folder / "ledger.db")
-    try:
-        reader.execute("SELECT * FROM records").fetchall()
-        for _ in range(log.records):
-            ledger.charge(entry())
-        shutil.copytree(ledger.folder, log.before)
-        ledger.charge(entry())
-        shutil.copytree(ledger.folder, log.after)
-    finally:
-        reader.close()
-    for copy in (log.before, log.after):
-        (copy / "ledger.db-shm").unlink()
-    return log
-
-
 def wrong(scene: Scene, findings: Iterator[str]) -> list[str]:
     """What is wrong, as a list; so is an error where something should be readable."""
     what_is_wrong = []
@@ -281,107 +251,6 @@ def wrong(scene: Scene, findings: Iterator[str]) -> list[str]:
     except SottovoceError as error:
         what_is_wrong.append(f"it cannot be read ({type(error).__name__})")
     return [f"{scene.name}: {what}" for what in what_is_wrong]
-
-
-# Processes
-
-
-def forked(function: Callable[[Path, int], None], place: Path, who: int) -> int:
-    """Call a function in a child; its number."""
-    child = os.fork()
-    if child:
-        return child
-    status = 1
-    try:
-        for stream in (1, 2):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
-        function(place, who)
-        status = 0
-    except BaseException as error:
-        message = f"{type(error).__name__}: {str(error)[:200]}"
-        Path(f"{place}.{os.getpid()}.error").write_text(message)
-    finally:
-        os._exit(status)
-
-
-def told(place: Path, child: int) -> str:
-    """What a child said when it failed."""
-    file = Path(f"{place}.{child}.error")
-    return f" ({file.read_text()})" if file.exists() else ""
-
-
-DASK = """
-import json, os, random, signal, sys, threading, time
-from pathlib import Path
-from cluster_data import make_space, sanitizer, write_rows
-import distributed
-from sottovoce.errors import SottovoceError
-from sottovoce.integrations import on_dask
-from sottovoce.sanitizing import open_source, sanitize_file, sources
-
-if __name__ == "__main__":
-    folder = Path(sys.argv[1])
-    sources.ROWS_AT_A_TIME = 50
-    space, source = make_space(folder / "space"), write_rows(folder / "in.csv", 1500)
-    def run(out, **options):
-        data = open_source(source, ("text",))
-        sanitize_file(sanitizer(space), data, out, resume=True, **options)
-        return out.read_bytes()
-    whole = run(folder / "whole.csv")
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0",
-                                 local_directory=folder, memory_limit=0) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        for line in sys.stdin:
-            seed, _, place = line.strip().partition(" ")
-            draw, kills, findings = random.Random(int(seed)), [], []
-            place = Path(place)
-            place.mkdir()
-            def progress(done, _):
-                if len(kills) < 4 and draw.random() < 0.25:
-                    numbers = [number for number in client.run(os.getpid).values()
-                               if number not in kills]
-                    if numbers:
-                        victim = draw.choice(numbers)
-                        kills.append(victim)
-                        os.kill(victim, signal.SIGKILL)
-                        client.wait_for_workers(1, timeout=60)
-            for attempt in range(6):
-                try:
-                    out = run(place / "out.csv", executor=on_dask(client), progress=progress)
-                    break
-                except SottovoceError as error:
-                    client.wait_for_workers(1, timeout=60)
-            else:
-                findings.append("Dask: it could not be gone on with")
-            if not findings and out != whole:
-                findings.append("Dask: another output than undisturbed")
-            print(json.dumps({"kills": len(kills), "findings": findings}), flush=True)
-"""
-
-
-@contextmanager
-def cluster(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process with a Dask cluster, which does a run for each line."""
-    (folder / "dask").mkdir()
-    script = folder / "dask" / "campaign_dask.py"
-    script.write_text(DASK)
-    process = start(
-        "import runpy, sys; sys.argv[:] = sys.argv[1:]; runpy.run_path(sys.argv[0], "
-        "run_name='__main__')",
-        script,
-        folder / "dask",
-    )
-    try:
-        yield process
-    finally:
-        assert process.stdin is not None
-        process.stdin.close()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(30)
-        process.kill()
-        process.wait()
 
 
 # Defects

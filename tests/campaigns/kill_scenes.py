@@ -96,7 +96,7 @@ class SanitizeScene:
     def __init__(self, setup: Path, ending: str) -> None:
         self.name = f"sanitize {ending}"
         self._space = make_space(setup / f"space-{ending}")
-        self._source = write_rows(setup / f"in.{ending}", 700)
+        self._source = write_rows(setup / f"in.{ending}", 320)
         self._out = f"out.{ending}"
         (setup / f"whole-{ending}").mkdir()
         self.work(setup / f"whole-{ending}", 0)
@@ -150,7 +150,7 @@ class ExperimentScene:
 
     def work(self, place: Path, who: int) -> None:
         store, runner = Store(place), FrailRunner(place)
-        cells = staged(runner, frail_plan("a", "b"))
+        cells = staged(runner, frail_plan("a", seeds=(0,)))
         with store.alone():
             work_through(store, cells, partial(in_this_process, runner))
             store.assemble([cell for stage in cells for cell in stage])

@@ -7,12 +7,14 @@ the whole folder is looked at. A cut at such a moment leaves
 - of each file what was waited for, or what was written since up to any byte of its last block,
   followed by nothing, by zeros, by noise, or by what was there before.
 
-What SQLite does is not watched: it is another library's, and ``LedgerScene`` tears its files.
+What SQLite does is not watched, it is another library's: ``log_of_a_charge`` has files to tear.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from ledger_children import entry
+
+from sottovoce.ledger import Ledger
 
 CALLS = ("fsync", "replace", "rename", "mkdir", "unlink", "rmdir", "chmod")
 BLOCK = 4096
@@ -152,3 +157,33 @@ def torn(before: bytes, after: bytes, rng: np.random.Generator) -> bytes:
         5: bytes(rest),
     }
     return after[:place] + tails[how]
+
+
+@dataclass(frozen=True)
+class LogOfACharge:
+    """The files of a ledger before and after a charge, while its log is not yet taken over."""
+
+    before: Path
+    after: Path
+    records: int = 3
+
+
+def log_of_a_charge(folder: Path) -> LogOfACharge:
+    """Charge while another connection keeps SQLite from emptying its log."""
+    log = LogOfACharge(folder / "before", folder / "after")
+    if folder.exists():
+        return log
+    ledger = Ledger.open(folder / "ledger")
+    reader = sqlite3.connect(ledger.folder / "ledger.db")
+    try:
+        reader.execute("SELECT * FROM records").fetchall()
+        for _ in range(log.records):
+            ledger.charge(entry())
+        shutil.copytree(ledger.folder, log.before)
+        ledger.charge(entry())
+        shutil.copytree(ledger.folder, log.after)
+    finally:
+        reader.close()
+    for copy in (log.before, log.after):
+        (copy / "ledger.db-shm").unlink()
+    return log

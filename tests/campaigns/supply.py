@@ -42,7 +42,7 @@ ADVICE = ("download it again", "download the package again", "--archive", "Pleas
 """An error says one of these."""
 PASSWORD = "hunter2"
 """Of the registry or the proxy: people have it in an address."""
-DOWNLOAD_EVERY, NPM_EVERY = 10, 50
+DOWNLOAD_EVERY, NPM_EVERY = 25, 100
 """Trials between two that use a registry; npm is slow."""
 MOST, MOST_BEFORE = 1 << 20, 1 << 22
 """What a file, and a tarball before it, may unpack to; real ones are larger."""
