@@ -148,10 +148,10 @@ def _is_none(node: ast.AST | None) -> bool:
 
 
 class Places(ast.NodeTransformer):
-    """Goes through a file's functions in order; changes the one place that is wanted, if any."""
+    """Goes through a file's functions in order; changes the one place that is asked for, if any."""
 
-    def __init__(self, file: str, wanted: Mutant | None = None) -> None:
-        self.file, self.wanted = file, wanted
+    def __init__(self, file: str, target: Mutant | None = None) -> None:
+        self.file, self.target = file, target
         self.mutants: list[Mutant] = []
         self._at: Counter[int] = Counter()
         self._inside = False
@@ -168,7 +168,7 @@ class Places(ast.NodeTransformer):
             self._at[line] += 1
             mutant = Mutant(self.file, line, self._at[line], what)
             self.mutants.append(mutant)
-            if mutant == self.wanted:
+            if mutant == self.target:
                 replacement = ast.copy_location(new, node)
         self.generic_visit(node)
         return node if replacement is None else replacement
@@ -350,7 +350,7 @@ def _statement(file: str, line: int) -> range:
     return best
 
 
-def chosen(only: str, sample: int, seed: int) -> list[Mutant]:
+def sampled(only: str, sample: int, seed: int) -> list[Mutant]:
     """Mutants of the files that hold ``only`` in their name, or a sample of them."""
     mutants = [one for file in TARGETS if only in file for one in mutants_of(file)]
     if sample and sample < len(mutants):
@@ -420,7 +420,7 @@ def main() -> int:
     out.parent.mkdir(parents=True, exist_ok=True)
     os.chdir(ROOT)
     sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
-    mutants = chosen(options.only, options.sample, options.seed)
+    mutants = sampled(options.only, options.sample, options.seed)
     until = time.monotonic() + 60 * options.minutes
     for tests in dict.fromkeys(TARGETS[one.file] for one in mutants):
         left = [one for one in mutants if TARGETS[one.file] == tests and one not in _done(out)]
