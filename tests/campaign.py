@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -26,6 +27,9 @@ def main() -> int:
     parser.add_argument("--plant", help="a defect, to see it caught; nothing is saved then")
     parser.add_argument("--trial", type=int, help="this trial alone; nothing is saved then")
     options = parser.parse_args()
+    # Ended from outside, or started in the background: servers are stopped all the same.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     module = importlib.import_module(f"campaigns.{options.campaign}")
     if options.plant is not None and options.plant not in module.PLANTS:
         parser.error(f"--plant is one of {', '.join(module.PLANTS)}")

@@ -28,7 +28,7 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from sottovoce.app import server
-from sottovoce.app.security import BODY, Guard, TokenBucket
+from sottovoce.app.security import BODY, LARGEST_HEADERS, LONGEST_URL, Guard, TokenBucket
 from sottovoce.app.service import create_app
 from sottovoce.app.settings import Settings
 
@@ -237,6 +237,30 @@ def test_all_bodies_together_are_bounded_and_given_free_again():
         assert refused[0]["status"] == 503
         assert (b"retry-after", b"2") in refused[0]["headers"]
         assert asyncio.run(through(guard, [part(b"a" * 8, True)]))[0]["status"] == 400
+
+
+def test_what_is_exactly_at_a_limit_passes_and_one_more_does_not():
+    guard = Guard(quiet, SETTINGS, bodies_together=BODY + 1)
+
+    def status(body: bytes = b"", **scope: Any) -> int:
+        answer: int = asyncio.run(through(guard, [part(body, False)], **scope))[0]["status"]
+        return answer
+
+    path = b"/" + b"a" * (LONGEST_URL - 11)
+    assert status(raw_path=path, query_string=b"q" * 10) == 200
+    assert status(raw_path=path, query_string=b"q" * 11) == 414
+    usual = [(b"host", b"127.0.0.1:8765"), (b"x-sottovoce-token", TOKEN.encode())]
+    left = LARGEST_HEADERS - sum(len(name) + len(value) for name, value in usual) - 1
+    assert status(headers=[*usual, (b"x", b"a" * left)]) == 200
+    assert status(headers=[*usual, (b"x", b"a" * (left + 1))]) == 431
+    assert status(b"a" * BODY) == 200
+    assert status(b"a" * (BODY + 1)) == 413
+    announced = (b"content-length", str(BODY).encode())
+    assert status(headers=[*usual, announced]) == 200
+    assert status(headers=[*usual, (b"content-length", str(BODY + 1).encode())]) == 413
+    assert status(headers=[*usual, (b"content-length", b"-1")]) == 413
+    together = Guard(quiet, SETTINGS, bodies_together=10)
+    assert asyncio.run(through(together, [part(b"a" * 10, False)]))[0]["status"] == 200
 
 
 def test_an_exception_of_the_service_is_not_passed_on():

@@ -51,7 +51,7 @@ def test_the_order_is_random():
 
 def test_queries_are_spaced_as_the_engine_asks_with_pauses_that_vary():
     engine, pauses, seen = Listener(pause=2.0), [], []
-    send(
+    answers = send(
         engine,
         ["a", "b", "c", "d"],
         1,
@@ -64,6 +64,8 @@ def test_queries_are_spaced_as_the_engine_asks_with_pauses_that_vary():
     assert all(2.0 <= pause <= 3.5 for pause in pauses)
     assert len(set(pauses)) == 3
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert [query for (query,) in engine.heard] == list(answers.sent) == list(answers.hits)
+    assert answers.failure is None
 
 
 def test_more_queries_than_the_engine_takes_are_refused_before_the_first_leaves():

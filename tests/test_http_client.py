@@ -119,6 +119,8 @@ AT_ONCE = {
     "403": (always(reply({"error": MARK}, 403)), "it blocks you"),
     "404": (always(reply({"error": MARK}, 404)), "check the path"),
     "405": (always(reply({"error": MARK}, 405)), "GET and POST"),
+    "300": (always(reply({"results": []}, 300)), "which is not followed"),
+    "499": (always(reply({"error": MARK}, 499)), "check url and body"),
     "500": (always(reply({"error": MARK}, 500)), "failed (status 500)"),
     "429 for an hour": (always(reply({}, 429, Retry_After="3600")), "left alone for 3600 s"),
     "503 for an hour": (always(reply({}, 503, Retry_After="3600")), "left alone for 3600 s"),
@@ -144,6 +146,13 @@ def test_what_another_try_cannot_help_fails_at_once(kind):
     with web(answer) as server:
         assert said in failure(engine(server))
         assert len(server.requests) == 1
+
+
+def test_an_answer_exactly_as_large_as_may_be_is_read():
+    body = b'{"results": []}'
+    body += b" " * (http_client.MOST_BYTES - len(body))
+    with web(always(reply(body))) as server:
+        assert engine(server, timeout=5).search(["fish"], 3) == [[]]
 
 
 @pytest.mark.parametrize("kind", AGAIN)

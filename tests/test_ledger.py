@@ -239,6 +239,14 @@ def test_a_total_budget_holds_over_all_texts(ledger):
     assert ledger.remaining("three", entry().promise) == 5.0
 
 
+def test_what_is_left_is_said_of_the_budget_that_is_meant(ledger):
+    ledger.set_budget(50.0, 500.0)
+    ledger.charge(entry())
+    ledger.charge(entry("another text"))
+    assert [total.left for total in ledger.spent()] == [480.0]
+    assert [total.left for total in ledger.spent(TEXT)] == [40.0]
+
+
 def test_a_budget_holds_for_each_promise_separately(ledger):
     ledger.set_budget(per_text=10, total=10)
     ledger.charge(entry())

@@ -75,7 +75,7 @@ def test_every_file_and_test_that_is_named_is_there(mutants):
 
 
 def test_a_sample_is_decided_by_its_seed(mutants):
-    first, again, other = (mutants.chosen("ledger/", 20, seed) for seed in (1, 1, 2))
+    first, again, other = (mutants.sampled("ledger/", 20, seed) for seed in (1, 1, 2))
     assert first == again != other
     assert len(first) == 20
 

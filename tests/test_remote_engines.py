@@ -227,10 +227,10 @@ def test_titles_and_snippets_are_plain_text():
 
 
 def test_a_hostile_title_takes_no_time():
-    start = time.monotonic()
+    start = time.process_time()
     for piece in ("<!--", "<a ", "</", "<b<", "&#", "\n\x00 "):
         assert len(answered([{"id": "a", "t": piece * 500_000}], title="t")) == 1
-    assert time.monotonic() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_missing_titles_and_snippets_are_empty():

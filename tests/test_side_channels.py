@@ -79,7 +79,7 @@ def test_how_long_drawing_takes_does_not_show_between_requests(channels, small_s
     assert gaps(channels, small_space, PrivateSearch, 3) < 0.85
 
 
-def test_the_number_of_requests_and_their_headers_depend_on_nothing(channels, small_space):
+def test_the_number_of_requests_depends_on_nothing(channels, small_space):
     with channels.eavesdropping() as ear:
         engine = channels.engine_at(ear.port, pause=0.0)
         obfuscator = Obfuscator(CMP(small_space, 5.0), n=4, release="once")

@@ -151,10 +151,10 @@ class Wire(Kept):
                 status = (429, 503)[self.requests % 2]
                 connection.sendall(_response(status, b"busy", b"Retry-After: 0\r\n"))
             case "echoes":
-                said = head.replace(b"\r\n", b" ") + body
+                request = head.replace(b"\r\n", b" ") + body
                 status = (400, 401, 404, 418, 500)[self.requests % 5]
-                phrase = said[:200].decode("latin-1")
-                connection.sendall(_response(status, said, phrase=phrase))
+                phrase = request[:200].decode("latin-1")
+                connection.sendall(_response(status, request, phrase=phrase))
         return True
 
 

@@ -70,6 +70,7 @@ DICTIONARY = [n for n in TEXT_MECHANISMS if "wordnet" in mechanism_kind(n).resou
 KEEPS_REAL_WORDS = ("aea", "incognito")
 """They may release any word of a dictionary; only words that nobody knows are secrets there."""
 STEPS = ("obfuscation raises", "cutting raises", "the re-ranker raises", "a step is interrupted")
+INTERRUPTS = ("a step is interrupted", "Ctrl-C")
 FRAGILE = ("is silent", "drips")
 """Moods that take the time of a timeout."""
 ALONE = 40
@@ -118,6 +119,8 @@ class Batch:
         try:
             result = work()
         except (SottovoceError, KeyboardInterrupt) as error:
+            if isinstance(error, KeyboardInterrupt) and self.failure not in INTERRUPTS:
+                raise  # It is meant for the campaign.
             self.heard.error(error)
             self.counts["refused or failed"] += searches
             return None

@@ -193,18 +193,18 @@ def _completion(body: bytes) -> bytes:
     """A language model repeats what it got."""
     try:
         asked = json.loads(body)
-        said = " ".join(str(message["content"]) for message in asked["messages"])
+        text = " ".join(str(message["content"]) for message in asked["messages"])
     except (ValueError, LookupError, TypeError):
         return b"{}"
     choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
     if not asked.get("stream"):
-        message = {"role": "assistant", "content": said}
+        message = {"role": "assistant", "content": text}
         return json.dumps({"id": "c", "choices": [{**choice, "message": message}]}).encode()
     events = b"".join(
         b"data: "
         + json.dumps({"choices": [{**choice, "delta": {"content": piece}}]}).encode()
         + b"\n\n"
-        for piece in (said[at : at + 9] for at in range(0, len(said), 9))
+        for piece in (text[at : at + 9] for at in range(0, len(text), 9))
     )
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
     return head + events + b"data: [DONE]\n\n"
