@@ -120,6 +120,14 @@ def numbered_lines(content: str) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
+def parse_json(data: str | bytes) -> Any:
+    """The value of a JSON text; ``ValueError`` if it is none, or nested too deeply."""
+    try:
+        return json.loads(data)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
 def json_lines(
     lines: Iterable[tuple[int, str]],
     name: str = "the file",
@@ -133,8 +141,8 @@ def json_lines(
     """
     for number, line in lines:
         try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
+            value = parse_json(line)
+        except ValueError:
             raise error(f"line {number} of {name} is not JSON: {how}") from None
         yield number, value
 

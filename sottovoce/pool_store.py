@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sottovoce.arrays import read_array
 from sottovoce.encoders.base import Encoder, corpus_vectors, vectors_file
 from sottovoce.errors import SottovoceError, UsageError, did_you_mean
-from sottovoce.files import move_folder
+from sottovoce.files import move_folder, parse_json
 from sottovoce.paths import pools_folder
 from sottovoce.resources.install import room_to_write
 from sottovoce.text.text_index import TextIndex
@@ -94,7 +94,7 @@ def pool_facts(name: str) -> PoolFacts:
             "those that were"
         )
     try:
-        data = json.loads((pools_folder() / name / DESCRIPTION).read_text(encoding="utf-8"))
+        data = parse_json((pools_folder() / name / DESCRIPTION).read_text(encoding="utf-8"))
         if data.pop("layout") != LAYOUT:
             raise ValueError
         return PoolFacts(**{**data, "name": name, "sources": tuple(data["sources"])})

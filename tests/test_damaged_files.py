@@ -7,11 +7,15 @@ import json
 import numpy as np
 import pytest
 
+from sottovoce.app.history import History
 from sottovoce.arrays import read_array
 from sottovoce.collections import Document
 from sottovoce.engines.json_http import JsonHttp
 from sottovoce.engines.stored import StoredBM25, make_index
 from sottovoce.errors import SottovoceError, SpaceError, UsageError
+from sottovoce.files import parse_json
+from sottovoce.sanitizing.work import WorkLostError, open_work, work_folder
+from sottovoce.search.vector_depth import DepthPromise
 from sottovoce.spaces.formats import import_vectors
 from sottovoce.spaces.space import WordSpace
 
@@ -120,6 +124,39 @@ def test_a_term_that_comes_twice_is_damage(index):
     (index / "terms.txt").write_text("\n".join([terms[0], terms[0], *terms[2:]]) + "\n")
     with pytest.raises(SottovoceError, match="make it anew"):
         searched(index)
+
+
+DEEP = "[" * 100_000
+
+
+def test_json_nested_too_deeply_is_no_json(tmp_path):
+    """Python's own reader ends in a RecursionError."""
+    with pytest.raises(ValueError, match="nested"):
+        parse_json(DEEP)
+    file = tmp_path / "a.json"
+    file.write_text(DEEP)
+    with pytest.raises(SottovoceError, match="wipe it"):
+        History(file).state()
+    with pytest.raises(UsageError, match="no promise"):
+        DepthPromise.read(file)
+    file.write_text('{"reaches": [' + "9" * 400 + "]}")
+    with pytest.raises(UsageError, match="no promise"):
+        DepthPromise.read(file)
+
+
+def test_a_plan_of_work_nested_too_deeply_is_lost(tmp_path):
+    out = tmp_path / "out.csv"
+    work_folder(out).mkdir()
+    (work_folder(out) / "plan.json").write_text(DEEP)
+    with open_work(out, resume=True, overwrite=False) as work, pytest.raises(WorkLostError):
+        work.plan()
+
+
+def test_an_engine_whose_url_is_no_address_is_refused(tmp_path):
+    file = tmp_path / "engine.toml"
+    file.write_text('name = "a"\nurl = "http://[::1/?q={query}"\nresults = "a"\nid = "b"\n')
+    with pytest.raises(UsageError, match="no address"):
+        JsonHttp.from_file(file)
 
 
 def test_an_engine_file_nested_too_deeply_is_no_toml(tmp_path):

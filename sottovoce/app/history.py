@@ -10,7 +10,7 @@ from threading import Lock
 from typing_extensions import TypedDict
 
 from sottovoce.errors import SottovoceError
-from sottovoce.files import write_whole
+from sottovoce.files import parse_json, write_whole
 from sottovoce.paths import data_folder
 
 MOST = 500
@@ -64,7 +64,7 @@ class History:
 
     def _read(self) -> list[dict[str, str]]:
         try:
-            searches: list[dict[str, str]] = json.loads(self.file.read_bytes())["searches"]
+            searches: list[dict[str, str]] = parse_json(self.file.read_bytes())["searches"]
         except (OSError, ValueError, KeyError, TypeError):
             raise SottovoceError("the history cannot be read: wipe it") from None
         return searches

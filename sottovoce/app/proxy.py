@@ -7,7 +7,6 @@ itself is done in ``sottovoce.prompts``.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from sottovoce.app.queues import FullError, TooLongError, WorkQueue
 from sottovoce.app.security import Guard, needs_token
 from sottovoce.app.settings import Settings
 from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.files import parse_json
 from sottovoce.prompts import (
     AnswerStream,
     ChatRequest,
@@ -262,7 +262,7 @@ class BlockingAnswers:
 def _sentence(body: bytes) -> str:
     """What one of our own failures says."""
     try:
-        error = json.loads(body)["error"]
+        error = parse_json(body)["error"]
         return str(error["message"] if isinstance(error, dict) else error)
     except (ValueError, KeyError, TypeError):
         return "the request failed"
@@ -275,8 +275,8 @@ def _report(request: ChatRequest, prompt: ProtectedPrompt) -> dict[str, Any]:
 
 def _json(body: bytes) -> Any:
     try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
+        return parse_json(body)
+    except ValueError:
         raise UsageError("the body is not JSON") from None
 
 

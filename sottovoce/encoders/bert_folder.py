@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from sottovoce.encoders.bert import BertEncoder, BertModel, Pooling, onnx_is_here
 from sottovoce.errors import SottovoceError
+from sottovoce.files import parse_json
 
 WEIGHTS, TOKENIZER, CONFIG = "model.safetensors", "tokenizer.json", "config.json"
 SENTENCE, TOKENIZING = "sentence_bert_config.json", "tokenizer_config.json"
@@ -135,6 +135,6 @@ def _read(file: Path) -> dict[str, Any]:
 
 def _json(file: Path) -> Any:
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
+        return parse_json(file.read_text(encoding="utf-8"))
     except ValueError:
         raise NotReadAsBert(f"its {file.name} is not JSON") from None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import http.client
 import io
-import json
 import re
 import socket
 import ssl
@@ -28,6 +27,7 @@ from typing import Any
 from sottovoce.engines.base import EngineError
 from sottovoce.engines.remote import Address, Pace, rest
 from sottovoce.errors import PrivacyWarning, UsageError
+from sottovoce.files import parse_json
 
 CONNECT_TIMEOUT = 5.0
 FIRST_WAIT = 0.5
@@ -298,8 +298,8 @@ def read_json(host: str, status: int, headers: Message, data: bytes) -> Any:
             "server offers JSON at all"
         )
     try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
+        return parse_json(data)
+    except ValueError:
         raise EngineError(f"{host} did not answer in JSON: check the url") from None
 
 

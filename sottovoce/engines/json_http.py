@@ -163,7 +163,12 @@ def _templates(description: Mapping[str, Any]) -> tuple[str, dict[str, Any] | No
         raise UsageError("{query} must stand once, as a value of the url or in the [body]")
     if "{" in _PLACE.sub("", values):
         raise UsageError("the url knows {query} and {depth}; write other braces as %7B and %7D")
-    return (urlsplit(path).path or "/") + mark + values, body
+    try:
+        return (urlsplit(path).path or "/") + mark + values, body
+    except ValueError:
+        raise UsageError(
+            "the url is no address: it reads http://host:port/path?q={query}"
+        ) from None
 
 
 def _strings(value: Any) -> list[str]:

@@ -16,6 +16,7 @@ from sottovoce.engines.vector_engine import (
     stored_vector,
 )
 from sottovoce.errors import UsageError
+from sottovoce.files import parse_json
 from sottovoce.types import Float32Array
 
 OPERATORS: dict[Metric, str] = {"inner": "<#>", "cosine": "<=>", "l2": "<->"}
@@ -103,7 +104,7 @@ class PgVector:
     def _hit(self, row: tuple[Any, ...], dimension: int) -> VectorHit:
         doc_id, score, title, text, numbers = row
         try:
-            values = json.loads(numbers)
+            values = parse_json(numbers)
         except (TypeError, ValueError):
             values = None
         hit = Hit(str(doc_id), score, plain_text(title), beginning(plain_text(text)))

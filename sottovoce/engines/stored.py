@@ -38,7 +38,14 @@ from sottovoce.engines.stored_postings import (
     write_postings,
 )
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.files import GROWING, locked, move_file, settle_file, write_whole
+from sottovoce.files import (
+    GROWING,
+    locked,
+    move_file,
+    parse_json,
+    settle_file,
+    write_whole,
+)
 from sottovoce.text.words import ENGLISH, LANGUAGES
 from sottovoce.types import Float32Array, IntArray, Progress
 
@@ -132,11 +139,11 @@ def _sizes(folder: Path) -> dict[str, int]:
 def index_facts(folder: Path) -> IndexFacts:
     """What an index was made of."""
     try:
-        content: dict[str, Any] = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+        content: dict[str, Any] = parse_json((folder / FACTS).read_text(encoding="utf-8"))
         facts = IndexFacts(**content)
         if facts.language not in LANGUAGES or not math.isfinite(facts.k1 + facts.b):
             raise ValueError
-    except (OSError, ValueError, TypeError, OverflowError, RecursionError):
+    except (OSError, ValueError, TypeError, OverflowError):
         raise UsageError(f"the folder {folder.name} holds no whole index: {HOW}") from None
     if facts.layout != LAYOUT:
         raise SottovoceError(f"the index {folder.name} has another layout: {HOW}, anew")

@@ -15,6 +15,7 @@ from sottovoce.arrays import read_array
 from sottovoce.collections import Document
 from sottovoce.engines.base import Hit, beginning, whole_text
 from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.files import parse_json
 
 LINES, OFFSETS = "documents.jsonl", "offsets.npy"
 ID_HASHES, ID_PLACES = "id_hashes.npy", "id_places.npy"
@@ -84,10 +85,10 @@ class StoredDocuments:
     def __getitem__(self, place: int) -> Document:
         try:
             start, stop = self._offsets[place : place + 2].tolist()
-            fields = json.loads(self._lines[start:stop].tobytes())
+            fields = parse_json(self._lines[start:stop].tobytes())
             if not (len(fields) == 3 and all(isinstance(one, str) for one in fields)):
                 raise damaged()
-        except (ValueError, TypeError, RecursionError):
+        except (ValueError, TypeError):
             raise damaged() from None
         return Document(*fields)
 

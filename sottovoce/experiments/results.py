@@ -5,7 +5,6 @@ Labels in the tables are parsed here, once; everything else works with measures.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from pathlib import Path
@@ -25,6 +24,7 @@ from sottovoce.experiments.measures import (
 )
 from sottovoce.experiments.store import MANIFEST
 from sottovoce.experiments.tables import ALWAYS, FILES, PRIVATE, make_table, need_arrow
+from sottovoce.files import parse_json
 from sottovoce.types import Float64Array
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Results:
         self.folder = Path(folder)
         self._grid = cache(self._pivoted)
         try:
-            self.manifest: dict[str, Any] = json.loads((self.folder / MANIFEST).read_text("utf-8"))
+            self.manifest: dict[str, Any] = parse_json((self.folder / MANIFEST).read_text("utf-8"))
         except FileNotFoundError:
             raise UsageError(
                 "the folder holds no finished experiment: run 'sottovoce experiment run FILE.toml "

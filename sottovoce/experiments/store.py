@@ -33,7 +33,7 @@ from sottovoce.experiments.tables import (
     write_csv,
     write_parquet,
 )
-from sottovoce.files import GROWING, beside, locked, move_file, settle_file, write_whole
+from sottovoce.files import GROWING, beside, locked, move_file, parse_json, settle_file, write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,7 +111,7 @@ class Store:
         import pyarrow.parquet as pq
 
         with _readable():
-            return About(**json.loads(pq.read_metadata(self.file(cell)).metadata[ABOUT]))
+            return About(**parse_json(pq.read_metadata(self.file(cell)).metadata[ABOUT]))
 
     def table(self, cell: Cell) -> pa.Table:
         """The cell's rows; checked against what was written."""

@@ -15,7 +15,7 @@ from sottovoce.experiments.estimates import estimates
 from sottovoce.experiments.measures import MAIN_MEASURE, POOL, Measure, MeasureKind
 from sottovoce.experiments.results import Place, Results, Setting
 from sottovoce.experiments.tables import NO_PRIVACY, PRIVATE, SAME_DEPTH
-from sottovoce.files import locked, write_whole
+from sottovoce.files import locked, parse_json, write_whole
 from sottovoce.paths import experiments_folder
 from sottovoce.privacy.attacks.headline import strongest
 
@@ -67,7 +67,7 @@ def among(summaries: Iterable[dict[str, Any]], *place: str | int) -> dict[str, A
 def _kept(fingerprint: str) -> list[dict[str, Any]]:
     try:
         data = (experiments_folder() / f"{fingerprint[:LETTERS]}.json").read_bytes()
-        summaries: list[dict[str, Any]] = json.loads(data)
+        summaries: list[dict[str, Any]] = parse_json(data)
     except (OSError, ValueError):
         return []
     return [summary for summary in summaries if summary["fingerprint"] == fingerprint]

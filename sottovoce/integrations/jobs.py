@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from sottovoce import __version__, errors
 from sottovoce.errors import SottovoceError
+from sottovoce.files import parse_json
 from sottovoce.sanitizing.executor import Done
 from sottovoce.sanitizing.sanitizer import DatasetCounts, Sanitizer
 from sottovoce.sanitizing.sources import Texts
@@ -43,7 +44,7 @@ class Rows:
     @property
     def texts(self) -> Texts:
         """The cells."""
-        texts: Texts = json.loads(bytes(self.content))
+        texts: Texts = parse_json(bytes(self.content))
         return texts
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
@@ -106,7 +107,7 @@ class Job:
 
 def done(answer: bytes, rows: int) -> Done:
     """The texts and counts of an answer for so many rows; raises what went wrong."""
-    content = json.loads(answer)
+    content = parse_json(answer)
     if "failed" in content:
         kind = getattr(errors, content["failed"], SottovoceError)
         raise kind(content["message"])

@@ -7,7 +7,6 @@ sent or what came back.
 from __future__ import annotations
 
 import http.client
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from sottovoce.engines.http_client import (
 )
 from sottovoce.engines.remote import Address
 from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.files import parse_json
 
 TIMEOUT = 300.0
 """Seconds that an answer may take, to its last byte."""
@@ -143,8 +143,8 @@ class Upstream:
 
     def _read(self, data: bytes | str) -> Any:
         try:
-            answer = json.loads(data)
-        except (ValueError, RecursionError):
+            answer = parse_json(data)
+        except ValueError:
             raise UpstreamError(f"{self.name} did not answer in JSON: check the url") from None
         if not isinstance(answer, dict) or answer.get("error"):
             raise UpstreamError(f"{self.name} answered with an error instead of a completion")

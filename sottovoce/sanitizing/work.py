@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.files import NO_LINKS, locked, write_through, write_whole
+from sottovoce.files import NO_LINKS, locked, parse_json, write_through, write_whole
 from sottovoce.sanitizing.sanitizer import DatasetCounts
 from sottovoce.sanitizing.sources import START, Mark
 
@@ -56,7 +56,7 @@ class State:
         check, _, body = line.rstrip(b"\n").partition(b" ")
         if not line.endswith(b"\n") or check != b"%08x" % zlib.crc32(body):
             return None
-        content = json.loads(body)
+        content = parse_json(body)
         mark, counts = tuple(content["mark"]), DatasetCounts(**content["counts"])
         return cls(**{**content, "mark": mark, "counts": counts})
 
@@ -79,7 +79,7 @@ class Work:
     def plan(self) -> dict[str, Any] | None:
         """The plan of a run that was begun here, if there is one."""
         try:
-            plan: dict[str, Any] = json.loads((self.folder / PLAN).read_bytes())
+            plan: dict[str, Any] = parse_json((self.folder / PLAN).read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, ValueError):

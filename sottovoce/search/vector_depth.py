@@ -29,7 +29,7 @@ from scipy.stats import binom
 from sottovoce.defaults import TOP
 from sottovoce.engines.vector_engine import VectorEngine
 from sottovoce.errors import UsageError
-from sottovoce.files import read_text, write_whole
+from sottovoce.files import parse_json, read_text, write_whole
 from sottovoce.obfuscation.vectors import VectorNoise, on_grid
 from sottovoce.randomness import Draws, Randomness, Streams
 from sottovoce.statistics import at_least
@@ -90,10 +90,10 @@ class DepthPromise:
     def read(cls, file: Path) -> DepthPromise:
         """What :meth:`write` wrote."""
         try:
-            kept = json.loads(read_text(file))
+            kept = parse_json(read_text(file))
             kept["reaches"] = tuple(NEVER if r is None else float(r) for r in kept["reaches"])
             return cls(**kept)
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, OverflowError):
             raise UsageError(
                 "this file is no promise: 'sottovoce vectors --out' writes it"
             ) from None

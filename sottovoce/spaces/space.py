@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache, partial
@@ -15,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sottovoce.arrays import read_array, row_blocks, row_norms
 from sottovoce.errors import SpaceError, UsageError
-from sottovoce.files import whole_file
+from sottovoce.files import parse_json, whole_file
 from sottovoce.spaces import store
 from sottovoce.spaces.nearest import Nearest
 from sottovoce.spaces.output_vocabulary import OutputVocabulary
@@ -25,10 +24,7 @@ from sottovoce.types import UNKNOWN, BoolArray, Float32Array, Float64Array, IntA
 
 NORMS_SAMPLED = 10_000
 """Vectors measured when a space is opened whose description does not say how long they are."""
-DAMAGE = (
-    *(AttributeError, EOFError, KeyError, OSError, OverflowError, RecursionError, TypeError),
-    ValueError,
-)
+DAMAGE = (*(AttributeError, EOFError, KeyError, OSError, OverflowError, TypeError, ValueError),)
 """What comes of files that are not what they were."""
 
 
@@ -76,7 +72,7 @@ class WordSpace:
         """Map a converted space; nothing is read until it is needed."""
         folder = Path(folder)
         try:
-            description = json.loads((folder / store.DESCRIPTION).read_text())
+            description = parse_json((folder / store.DESCRIPTION).read_text())
             encoder = description.get("encoder")
             if description["layout"] != store.LAYOUT:
                 raise SpaceError(

@@ -89,8 +89,8 @@ class Fuzz:
         self.turns = [
             place for place, target in enumerate(self.targets) for _ in range(target.weight)
         ]
-        # Texts come as often as all files together.
-        self.turns += [TEXTS_TURN] * len(self.turns)
+        # One input in three is a text.
+        self.turns += [TEXTS_TURN] * (len(self.turns) // 2)
         vectors = np.random.default_rng(5).standard_normal((len(VOCABULARY), 5))
         self.space = WordSpace.from_arrays(VOCABULARY, vectors, name="fuzzed")
         self.released = {part for word in VOCABULARY for part in _letters(word)}

@@ -28,7 +28,7 @@ import numpy as np
 
 from sottovoce.choices import Release
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.files import write_whole
+from sottovoce.files import parse_json, write_whole
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.paths import denoisers_folder
 from sottovoce.privacy.attacks.cut_log import CutLog
@@ -241,7 +241,7 @@ class Denoiser:
         try:
             with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as stored:
                 arrays = dict(stored)
-            settings = json.loads(str(arrays.pop("settings")))
+            settings = parse_json(str(arrays.pop("settings")))
             if settings["layout"] != LAYOUT:
                 raise UsageError("the denoiser is of another version: train it again")
             return cls(
