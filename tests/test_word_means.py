@@ -118,12 +118,12 @@ def plain_vectors(space: WordSpace, log: list[str], words: list[str]) -> dict[st
     listed = np.array([word in space for word in words])
     vectors = np.zeros((len(words), space.dimension))
     vectors[listed] = space.vectors[space.ids([word for word in words if word in space])]
-    said = [words.index(word) for text in log for word in text.split() if word in space]
-    center = vectors[said].mean(axis=0)
-    away = np.sqrt(((vectors[said] - center) ** 2).sum(axis=1)).mean()
-    own = np.eye(len(words))
-    centred = np.hstack([(vectors - center) * listed[:, None], away * own * ~listed[:, None]])
-    return {"means": vectors, "centred means": centred, "same words": own}
+    spoken = [words.index(word) for text in log for word in text.split() if word in space]
+    center = vectors[spoken].mean(axis=0)
+    away = np.sqrt(((vectors[spoken] - center) ** 2).sum(axis=1)).mean()
+    one_hot = np.eye(len(words))
+    centred = np.hstack([(vectors - center) * listed[:, None], away * one_hot * ~listed[:, None]])
+    return {"means": vectors, "centred means": centred, "same words": one_hot}
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -181,8 +181,8 @@ def test_words_are_looked_up_in_the_space_of_the_mechanism(space: WordSpace) -> 
     releases = [Released("1", "w01 w02", ("w01 w03",))]
     report = attack(releases, mechanism=santext, log=QueryLog(["w01 w02", "w07"]))
     knowledge = {inference.attack: inference.knows for _, inference in report.inferences}
-    own = f"in the mechanism's space {space.name}"
-    assert all(own in knowledge[name] for name in COMPARED)
+    where = f"in the mechanism's space {space.name}"
+    assert all(where in knowledge[name] for name in COMPARED)
     assert report.not_tried == {}
 
 

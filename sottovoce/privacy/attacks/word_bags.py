@@ -185,7 +185,10 @@ def centroids(lists: Sequence[Sequence[str]], vectors: WordVectors) -> Points:
     if texts.dimension:
         for rows, sums in texts.sums_in_space():
             in_space += mean[:, rows] @ sums
-    own = (mean @ bags.counts).multiply(texts.own[None, :]).tocsr()
-    squares = (in_space * in_space).sum(axis=1) + np.asarray(own.power(2).sum(axis=1)).ravel()
+    directions = (mean @ bags.counts).multiply(texts.own[None, :]).tocsr()
+    squares = (in_space * in_space).sum(axis=1)
+    squares += np.asarray(directions.power(2).sum(axis=1)).ravel()
     scale = 1 / np.sqrt(np.where(squares > 0, squares, 1.0))
-    return Points(in_space * scale[:, None], own.multiply(scale[:, None]).tocsr(), bags.numbers)
+    return Points(
+        in_space * scale[:, None], directions.multiply(scale[:, None]).tocsr(), bags.numbers
+    )

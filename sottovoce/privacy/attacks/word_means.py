@@ -29,6 +29,9 @@ from sottovoce.spaces.space import WordSpace
 from sottovoce.text.comparing import folded_text
 from sottovoce.types import Float64Array, Progress
 
+SCORES_AT_A_TIME = 8_000_000
+"""Bounds the memory of a block of releases, whatever the log."""
+
 MEANS, CENTRED, SAME = "means", "centred means", "same words"
 SAME_WORDS = WordVectors(SAME, listed=1.0, unlisted=1.0)
 COMPARED: dict[str, tuple[str, ...]] = {
@@ -67,8 +70,9 @@ def infer_by_words(
     ranked: dict[str, list[Attacked]] = {name: [] for name in attacks}
     size = len(log) + len(beside)
     everyone = np.arange(size)
-    for start in range(0, len(texts), RELEASES_AT_A_TIME):
-        block = texts[start : start + RELEASES_AT_A_TIME]
+    at_a_time = max(1, min(RELEASES_AT_A_TIME, SCORES_AT_A_TIME // size))
+    for start in range(0, len(texts), at_a_time):
+        block = texts[start : start + at_a_time]
         cosines = {name: _cosines(listed, block) for name, listed in parts.items()}
         for name, by in attacks.items():
             scores = np.sum([cosines[kind] for kind in by], axis=0)
@@ -97,9 +101,9 @@ def infer_by_words(
 
 def space_for(mechanism: Mechanism | None, space: WordSpace | None = None) -> WordSpace:
     """The word space to compare in: the mechanism's own, else the one given, else the default."""
-    own = getattr(mechanism, "space", None)
-    if isinstance(own, WordSpace):
-        return own
+    of_mechanism = getattr(mechanism, "space", None)
+    if isinstance(of_mechanism, WordSpace):
+        return of_mechanism
     return load_space() if space is None else space
 
 
