@@ -20,6 +20,7 @@ KNOW_SUBJECTS = (ALL_SUBJECTS, KNOWS_SUBJECT)
 AS_MANY = 1.1
 """Two releases have equally many queries if neither has more than this times the other's."""
 TITLES = {"msmarco-dl19-pool": "DL'19", "nfcorpus": "NFCorpus", "npl": "NPL"}
+NAMES = {"santext": "SanText", "tem": "TEM", "custext": "CusText", "wbb": "WBB"}
 GOAL_RISK, GOAL_SHARE = 0.1, 0.9
 """What was aimed at: so small a risk at that share of what is found without privacy."""
 
@@ -38,12 +39,12 @@ class Setting:
         if parts[0] == "cover":
             return f"cover {parts[-3].replace('x', ' × ')}"
         if parts[0] == "words":
-            once = ", fresh" if (parts[1], parts[3]) == ("cmp", "independent") else ""
-            return f"{parts[1]}{once}, ε {parts[2]}"
+            fresh = " afresh" if (parts[1], parts[3]) == ("cmp", "independent") else ""
+            return f"{NAMES.get(parts[1], parts[1])}{fresh}, ε {parts[2]}"
         if parts[0] == "texts":
             return f"{parts[1]}, ε {parts[2]}"
         if parts[0] == "chorus":
-            return f"chorus of {parts[1]}, {parts[2]} ε {parts[3]}"
+            return f"chorus of {parts[1]} ({parts[2]}), ε {parts[3]}"
         return "random strings"
 
     @property

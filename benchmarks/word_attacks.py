@@ -318,7 +318,7 @@ class Paired(Law):
         else:
             table[:, : len(listed)] = law._exponential_law(listed, outputs).T
         if len(listed) < len(words):
-            table[:, -1] = self._of_unknown()[outputs]
+            table[:, -1] = self._of_unknown(outputs)
         return table
 
     def _normalize(self, law: SimulatedLaw, words: IntArray) -> None:
@@ -330,12 +330,15 @@ class Paired(Law):
             scores += law._word_scores[self._released]
             self._normalizers[some] = logsumexp(scores, axis=1)
 
-    def _of_unknown(self) -> Float64Array:
+    def _of_unknown(self, outputs: IntArray) -> Float64Array:
         """Log P(y | a word that the space lacks): any released word may stand for it."""
+        law, released = self._law, self._released
+        if isinstance(law, SimulatedLaw):
+            self._normalize(law, released)
+            rows = law.law(released, outputs, self._normalizers[released])
+            return np.asarray(logsumexp(rows, axis=0) - np.log(len(released)))
         if self._unknown is None:
-            law = self._law
-            assert isinstance(law, ExactLaw)
-            assert len(self._released) == self._size  # Scores of two words are symmetric.
+            assert len(released) == self._size  # Scores of two words are symmetric.
             shares = -law._log_normalizers - np.log(self._size)
-            self._unknown = log_sums(self._size, self._released, law._scores, shares)
-        return self._unknown
+            self._unknown = log_sums(self._size, released, law._scores, shares)
+        return self._unknown[outputs]
