@@ -9,7 +9,7 @@ from typing import Any
 
 from contest import Result
 from systems import BASE, BOUND, OURS
-from turns import BATCH, DISTINCT, QUERY_WORDS, TEXT_WORDS, VARIANTS, WORKLOADS, Turn
+from turns import BATCH, DISTINCT, QUERY_WORDS, SAMPLING, TEXT_WORDS, VARIANTS, WORKLOADS, Turn
 
 NOTHING = "–"
 LABELS = {
@@ -148,7 +148,9 @@ def speed(report: Report, space: str, workload: str) -> str:
         line = [mechanism, str(threads), rate(bound)]
         for name in (*with_base, OURS.name):
             alone = turns.get(name, [])
-            line += [rate(alone, core_rate), number(ratio(alone, bound, core_rate), ".0%")]
+            # Draws from a table do not search: nothing bounds them.
+            share = None if mechanism in SAMPLING else ratio(alone, bound, core_rate)
+            line += [rate(alone, core_rate), number(share, ".0%")]
         line.append(rate(ours))
         for peer in peers:
             theirs = turns.get(peer, [])
