@@ -51,12 +51,20 @@ def core_rate(turn: Turn) -> float:
     return turn.words / (turn.core_seconds or turn.seconds)
 
 
+def cpu_rate(turn: Turn) -> float:
+    """Words for each second of processor time: what other programs do changes it least."""
+    return turn.words / (turn.cpu_seconds or turn.seconds)
+
+
 def ratio(
-    ours: Sequence[Turn], theirs: Sequence[Turn], rate: Callable[[Turn], float]
+    ours: Sequence[Turn],
+    theirs: Sequence[Turn],
+    rate: Callable[[Turn], float],
+    their_rate: Callable[[Turn], float] = whole_rate,
 ) -> float | None:
     """The median, over the rounds that both took part in, of how many times faster we were."""
     pairs = zip(ours, theirs, strict=False)
-    quotients = [rate(our) / whole_rate(their) for our, their in pairs]
+    quotients = [rate(our) / their_rate(their) for our, their in pairs]
     return median(quotients) if quotients else None
 
 
