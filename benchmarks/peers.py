@@ -24,7 +24,7 @@ from statistics import median
 from typing import Any
 
 from contest import Pace, Result, run_heat
-from ratios import STORED, Table, compare, measured, table_of
+from ratios import STORED, Table, compare, table_of
 from report import Report, core_rate, markdown, whole_rate
 from systems import BASE, BOUND, HERE, OURS, PEERS, NotInstalledError, System
 from turns import SAMPLING, WORKLOADS, Task
@@ -225,7 +225,7 @@ def main(arguments: list[str] | None = None) -> int:
             write(report, options)
     print(markdown(report))
     if options.compare:
-        comparison = compare(Table.read(options.compare), measured(report))
+        comparison = compare(Table.read(options.compare), report)
         print(comparison)
         return comparison.exit_code
     return 0

@@ -9,7 +9,7 @@ from typing import Any
 
 from contest import Result
 from systems import BASE, BOUND, OURS
-from turns import BATCH, DISTINCT, QUERY_WORDS, TEXT_WORDS, VARIANTS, WORKLOADS, Turn
+from turns import BATCH, DISTINCT, QUERY_WORDS, SAMPLING, TEXT_WORDS, VARIANTS, WORKLOADS, Turn
 
 NOTHING = "–"
 LABELS = {
@@ -51,12 +51,20 @@ def core_rate(turn: Turn) -> float:
     return turn.words / (turn.core_seconds or turn.seconds)
 
 
+def cpu_rate(turn: Turn) -> float:
+    """Words for each second of processor time: what other programs do changes it least."""
+    return turn.words / (turn.cpu_seconds or turn.seconds)
+
+
 def ratio(
-    ours: Sequence[Turn], theirs: Sequence[Turn], rate: Callable[[Turn], float]
+    ours: Sequence[Turn],
+    theirs: Sequence[Turn],
+    rate: Callable[[Turn], float],
+    their_rate: Callable[[Turn], float] = whole_rate,
 ) -> float | None:
     """The median, over the rounds that both took part in, of how many times faster we were."""
     pairs = zip(ours, theirs, strict=False)
-    quotients = [rate(our) / whole_rate(their) for our, their in pairs]
+    quotients = [rate(our) / their_rate(their) for our, their in pairs]
     return median(quotients) if quotients else None
 
 
@@ -148,7 +156,9 @@ def speed(report: Report, space: str, workload: str) -> str:
         line = [mechanism, str(threads), rate(bound)]
         for name in (*with_base, OURS.name):
             alone = turns.get(name, [])
-            line += [rate(alone, core_rate), number(ratio(alone, bound, core_rate), ".0%")]
+            # Draws from a table do not search: nothing bounds them.
+            share = None if mechanism in SAMPLING else ratio(alone, bound, core_rate)
+            line += [rate(alone, core_rate), number(share, ".0%")]
         line.append(rate(ours))
         for peer in peers:
             theirs = turns.get(peer, [])

@@ -175,25 +175,34 @@ def test_a_ratio_is_stored_and_read_back_with_its_tolerance(tmp_path: Path) -> N
 
 def test_a_ratio_below_its_tolerance_is_a_regression_and_named() -> None:
     stored = table_of(run_of(True, ours=150, base=90))
-    worse = compare(stored, measured(run_of(True, ours=112, base=68)))
+    worse = compare(stored, run_of(True, ours=112, base=68))
     assert worse.exit_code == 1
     assert worse.compared == 2
     (line,) = worse.regressions
     assert line.startswith("tiny, cmp, batch, 2 threads, fast install: 1.12 of the bound")
     assert "REGRESSION tiny" in str(worse)
-    better = compare(stored, measured(run_of(True, ours=113, base=200)))
+    better = compare(stored, run_of(True, ours=113, base=200))
     assert (better.exit_code, list(better.regressions)) == (0, [])
 
 
 def test_a_run_without_the_extra_is_compared_with_the_base_install_only() -> None:
     stored = table_of(run_of(True, ours=150, base=90))
-    now = compare(stored, measured(run_of(False, ours=90)))
+    now = compare(stored, run_of(False, ours=90))
     assert (now.exit_code, now.compared, now.missing, now.change) == (0, 1, 1, 1.0)
 
 
 def test_nothing_to_compare_is_not_taken_for_good() -> None:
-    empty = compare(table_of(run_of(True, ours=1)), {})
+    empty = compare(table_of(run_of(True, ours=1)), run_of(True))
     assert (empty.exit_code, empty.compared) == (2, 0)
+
+
+def test_with_one_thread_processor_time_is_compared() -> None:
+    """A machine that gives us a tenth of the time it gives to the bound makes no regression."""
+    report = Report({}, SETTINGS, {}, [], {})
+    for system, seconds in (("sgemm bound", 1.0), ("sottovoce", 10.0)):
+        turns = {"batch": [Turn(100.0, seconds, 1.0, seconds, 10.0)]}
+        report.results.append(Result("tiny", "cmp", 1, system, turns=turns))
+    assert list(measured(report).values()) == [1.0]
 
 
 def test_every_workload_is_measured_for_one_kind_of_mechanism_at_least() -> None:
