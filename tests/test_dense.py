@@ -203,7 +203,7 @@ class Interrupted(Counting):
     """Stops in the middle, as a person would."""
 
     def encode(self, texts):
-        if self.count:
+        if self.count >= 2 * base.TEXTS_AT_A_TIME:
             raise KeyboardInterrupt
         return super().encode(texts)
 
@@ -218,8 +218,9 @@ def test_interrupted_work_goes_on_where_it_stopped(light, home, monkeypatch, los
     os.truncate(growing, size)
     again = Counting(light)
     assert np.array_equal(corpus_vectors(again, TEXTS), light.encode(TEXTS))
-    done = max(0, size - 128) // (4 * light.dimension)
-    assert again.count == len(TEXTS) - done
+    # The last block may not have been on disk: it is made again.
+    whole_blocks = max(0, (size - 128) // (4 * light.dimension) - 1) // 100
+    assert again.count == len(TEXTS) - 100 * whole_blocks
     assert [file.suffix for file in kept(home)] == [".npy"]
 
 
@@ -255,7 +256,7 @@ def test_killed_work_goes_on_and_two_processes_share_it(light, home):
     expected = str(corpus_vectors(light, [f"text number {i}" for i in range(500)]).sum())
     assert [words[-1] for words in said] == [expected, expected]
     counts = sorted(len(words) for words in said)
-    assert counts == [2, 2 + 9]
+    assert counts == [2, 2 + 10]
     assert [file.suffix for file in kept(home)] == [".npy"]
 
 

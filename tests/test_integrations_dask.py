@@ -14,7 +14,7 @@ from cluster_data import HOSTILE, SECRET, make_space, sanitizer, write_rows
 from command_line import as_text, run_command
 
 from sottovoce.errors import SottovoceError, UnknownWordError
-from sottovoce.integrations import on_dask
+from sottovoce.integrations import dask, on_dask
 from sottovoce.integrations.jobs import Rows
 from sottovoce.obfuscation import Obfuscator
 from sottovoce.sanitizing import Sanitizer, arrow, open_source, sanitize_file, sources
@@ -132,6 +132,27 @@ def test_a_worker_killed_in_the_middle_changes_nothing(client, space, files, tmp
         assert found == report
     else:
         assert there != here
+
+
+def test_a_cluster_that_lost_all_its_workers_is_not_waited_for_for_ever(
+    space, files, tmp_path, monkeypatch
+):
+    source = write_rows(tmp_path / "in.csv", 2000)
+    monkeypatch.setattr(dask, "SECONDS_TO_LOOK", 0.2)
+    monkeypatch.setattr(dask, "SECONDS_WITHOUT_WORKERS", 0.5)
+    options = {"processes": False, "dashboard_address": "127.0.0.1:0"}
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, **options) as cluster,
+        distributed.Client(cluster, set_as_default=False) as alone,
+    ):
+
+        def progress(done, _):
+            if done >= 400 and alone.nthreads():
+                alone.retire_workers(list(alone.nthreads()))
+
+        there = {"executor": on_dask(alone), "progress": progress}
+        with pytest.raises(SottovoceError, match=r"lost its workers.*rows are done and kept"):
+            files(sanitizer(space), source, "there.csv", **there)
 
 
 def test_a_run_that_stops_goes_on_elsewhere(client, space, files, tmp_path):

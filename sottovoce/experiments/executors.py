@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -26,7 +27,14 @@ from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.experiments.cells.runner import CellRunner
 from sottovoce.experiments.grid import Draw, Job, Leak, Search, described
 from sottovoce.experiments.store import Cell, CellResult, Store
-from sottovoce.integrations.dask import SECONDS_TO_CONNECT, by_kind, dask_client, load_distributed
+from sottovoce.integrations.dask import (
+    SECONDS_TO_CONNECT,
+    by_kind,
+    dask_client,
+    load_distributed,
+    patiently,
+    result_of,
+)
 from sottovoce.threads import available_cores, set_threads
 from sottovoce.workers import end_with_parent
 
@@ -196,33 +204,38 @@ def on_dask(
 
 
 def _through_dask(client: Any, tasks: Iterator[_Task]) -> Iterator[tuple[Cell, Attempt]]:
-    as_completed = load_distributed().as_completed
     begun: dict[Any, Cell] = {}
 
-    def begin(task: _Task) -> Any:
+    def begin(task: _Task) -> None:
         future = client.submit(_run_task, task, key=f"cell-{task.run}-{task.cell.key}")
         begun[future] = task.cell
-        return future
 
     try:
         with by_kind():
             window = CELLS_PER_WORKER * max(1, len(client.nthreads()))
-            first = [begin(task) for task in islice(tasks, window)]
-            ready = as_completed(first, loop=client.loop)
-            for future in ready:
-                cell = begun.pop(future)
-                finished = _fetched(future)
+            for task in islice(tasks, window):
+                begin(task)
+            while begun:
+                future = patiently(client, lambda seconds: _first_done([*begun], seconds))
+                cell = begun[future]
+                finished = _fetched(client, future)
+                del begun[future]
                 if (following := next(tasks, None)) is not None:
-                    ready.add(begin(following))
+                    begin(following)
                 yield cell, finished
     finally:
         client.cancel(list(begun))
 
 
-def _fetched(future: Any) -> Attempt:
+def _first_done(futures: list[Any], seconds: float) -> Any:
+    wait = load_distributed().wait
+    return next(iter(wait(futures, timeout=seconds, return_when="FIRST_COMPLETED").done))
+
+
+def _fetched(client: Any, future: Any) -> Attempt:
     try:
         with by_kind():
-            finished: Attempt = future.result()
+            finished: Attempt = patiently(client, partial(result_of, future))
     except SottovoceError as error:
         return Attempt(problem=str(error))
     return finished

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import secrets
 import tempfile
+import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,6 +21,8 @@ from sottovoce.sanitizing.sources import Block
 
 TASKS_PER_THREAD = 2
 SECONDS_TO_CONNECT = 15
+SECONDS_TO_LOOK, SECONDS_WITHOUT_WORKERS = 5.0, 60.0
+"""How often it is looked whether a cluster still has workers, and how long it may have none."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 ENCRYPTED = ("tls", "wss", "inproc")
 IN_CLEAR = (
@@ -60,8 +64,34 @@ def _through(client: Any, job: Job, blocks: Iterable[Block], first: int) -> Iter
 
     for block, future in ahead(begun(), window):
         with by_kind():
-            answer = future.result()
+            answer = patiently(client, partial(result_of, future))
         yield block, *done(answer, block.rows)
+
+
+def result_of(future: Any, seconds: float) -> Any:
+    """The result of a task, if it comes in time."""
+    return future.result(timeout=seconds)
+
+
+def patiently(client: Any, attempt: Callable[[float], Any]) -> Any:
+    """Call what waits for a cluster, with the seconds that it may wait, until it has an answer.
+
+    Dask would wait for ever when all workers are gone; here that is an error.
+    """
+    alone_since = None
+    while True:
+        try:
+            return attempt(SECONDS_TO_LOOK)
+        except TimeoutError:
+            if client.nthreads():
+                alone_since = None
+                continue
+        alone_since = alone_since or time.monotonic()
+        if time.monotonic() - alone_since > SECONDS_WITHOUT_WORKERS:
+            raise SottovoceError(
+                "the Dask cluster has lost its workers, and got no others: see why they died, and "
+                "start some; what is done is kept"
+            )
 
 
 def _check_workers(client: Any, job: Job) -> None:

@@ -189,6 +189,7 @@ class Kill:
         self._dask.stdin.flush()
         answer = json.loads(self._dask.stdout.readline())
         counts["kills"] = counts["kills of Dask workers"] = answer["kills"]
+        counts["Dask clusters without workers, gone on with"] += answer["lost"]
         return Outcome(counts, tuple(answer["findings"]))
 
     # Power

@@ -41,12 +41,13 @@ from pathlib import Path
 from cluster_data import make_space, sanitizer, write_rows
 import distributed
 from sottovoce.errors import SottovoceError
-from sottovoce.integrations import on_dask
+from sottovoce.integrations import dask, on_dask
 from sottovoce.sanitizing import open_source, sanitize_file, sources
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     sources.ROWS_AT_A_TIME = 50
+    dask.SECONDS_TO_LOOK, dask.SECONDS_WITHOUT_WORKERS = 2.0, 20.0
     space, source = make_space(folder / "space"), write_rows(folder / "in.csv", 1500)
     def run(out, **options):
         data = open_source(source, ("text",))
@@ -60,7 +61,7 @@ if __name__ == "__main__":
     ):
         for line in sys.stdin:
             seed, _, place = line.strip().partition(" ")
-            draw, kills, findings = random.Random(int(seed)), [], []
+            draw, kills, findings, lost = random.Random(int(seed)), [], [], 0
             place = Path(place)
             place.mkdir()
             def progress(done, _):
@@ -76,13 +77,17 @@ if __name__ == "__main__":
                 try:
                     out = run(place / "out.csv", executor=on_dask(client), progress=progress)
                     break
-                except SottovoceError as error:
-                    client.wait_for_workers(1, timeout=60)
+                except SottovoceError:
+                    lost += 1
+                    if not client.nthreads():
+                        cluster.scale(0)
+                        cluster.scale(2)
+                    client.wait_for_workers(1, timeout=120)
             else:
                 findings.append("Dask: it could not be gone on with")
             if not findings and out != whole:
                 findings.append("Dask: another output than undisturbed")
-            print(json.dumps({"kills": len(kills), "findings": findings}), flush=True)
+            print(json.dumps({"kills": len(kills), "lost": lost, "findings": findings}), flush=True)
 """
 
 
