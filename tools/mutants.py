@@ -129,7 +129,7 @@ def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             yield f"{type(node).__name__.lower()} left out", ast.Pass()
         case ast.Expr(value=ast.Call()):
             yield "call left out", ast.Pass()
-        case ast.Return(value=ast.expr()) if not _is_none(node.value):
+        case ast.Return(value=ast.expr()) if not _is_nothing(node.value):
             new.value = ast.Constant(None)
             yield "returns None", new
 
@@ -143,8 +143,9 @@ def _is_text(node: ast.BinOp) -> bool:
     )
 
 
-def _is_none(node: ast.AST | None) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+def _is_nothing(node: ast.AST | None) -> bool:
+    """Whether it is a constant for which None does as well."""
+    return isinstance(node, ast.Constant) and not node.value
 
 
 class Places(ast.NodeTransformer):

@@ -103,6 +103,8 @@ class Batch:
     findings: list[str] = field(default_factory=list)
     failure: str = "nothing fails"
     label: str = ""
+    turn: int = 0
+    """How many trials of this kind there were before: mechanisms come in turn."""
     only: str = ""
     """What must fail, if it is chosen."""
 
@@ -154,9 +156,12 @@ class Leak:
 
     def trial(self, number: int, rng: np.random.Generator) -> Outcome:
         """Some searches of one kind, and a look at all that could be overheard of them."""
-        kind = self.schedule[number % len(self.schedule)]
+        cycle, place = divmod(number, len(self.schedule))
+        kind = self.schedule[place]
+        before = [*self.schedule[:place]].count(kind)
         with overhearing() as heard:
             batch = self._batch(kind, rng, heard)
+            batch.turn = cycle * [*self.schedule].count(kind) + before
             ledgers = Path(tempfile.mkdtemp(prefix="ledger-", dir=self._memory))
             try:
                 self._do(batch, ledgers)
@@ -212,7 +217,8 @@ class Leak:
         rng = batch.rng
         texts = [n for n in TEXT_MECHANISMS if n not in DICTIONARY or self.has_dictionary]
         options = {"sets": POOL_MECHANISMS, "texts": texts}.get(batch.kind)
-        name = batch.choose(options or WORD_MECHANISMS)
+        options = options or WORD_MECHANISMS
+        name = options[batch.turn % len(options)]
         if name not in KEEPS_REAL_WORDS and batch.kind == "texts":
             batch.secrets += [*map(str, rng.choice(LISTED, 2, False))]
             batch.asked = queries(batch.secrets, len(batch.asked), rng)
