@@ -34,8 +34,11 @@ MOST_UNPACKED = 1 << 30
 LONGEST_LINE = 64 << 20
 GROWING = ".growing"
 """How the names of unfinished files end; they begin with a dot."""
-NO_LINKS: int = getattr(os, "O_NOFOLLOW", 0)
-"""Open no file through a link, where the system knows how: another user may have made it."""
+NO_LINKS: int = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+"""Open no file through a link, where the system knows how: another user may have made it.
+
+And as bytes, where it would change line ends otherwise.
+"""
 ATTEMPTS = 5
 """To give a folder its name, while other processes may do the same."""
 AT_CURRENT, SWAP = -100, 2
