@@ -148,7 +148,7 @@ def test_a_cluster_that_lost_all_its_workers_is_not_waited_for_for_ever(
 
         def progress(done, _):
             if done >= 400 and alone.nthreads():
-                alone.retire_workers(list(alone.nthreads()))
+                cluster.sync(cluster.workers[0].close)
 
         there = {"executor": on_dask(alone), "progress": progress}
         with pytest.raises(SottovoceError, match=r"lost its workers.*rows are done and kept"):
