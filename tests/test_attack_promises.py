@@ -428,7 +428,8 @@ def test_a_constant_gives_nothing_beyond_the_best_guess_beforehand(space: WordSp
 @pytest.mark.parametrize("announced", [True, False])
 def test_the_truth_gives_everything(space: WordSpace, announced: bool) -> None:
     """With a law that says so, and by one learned from draws."""
-    texts = texts_of(6, 200)
+    # No two of the same words: attacks that compare words alone cannot tell these apart.
+    texts = list({frozenset(text.split()): text for text in texts_of(6, 200)}.values())
     truth = Fixed(space, announced=announced)
     report = attack(
         released(truth, texts[:40], 4, 1), mechanism=truth, log=QueryLog(texts), counts=[4], rng=1
@@ -462,7 +463,9 @@ def test_a_log_without_the_originals_is_refused_unless_they_are_added(space: Wor
     inside = attack(releases, mechanism=santext, log=QueryLog(texts), counts=[3])
     for (_, inference), (_, other) in zip(report.inferences, inside.inferences, strict=True):
         assert (inference.added, inference.log) == (4, len(texts))
-        assert (other.attack, other.queries) == (inference.attack, inference.queries)
+        assert other.attack == inference.attack
+        if "centred" not in inference.attack:  # The centre is that of the log as it was given.
+            assert other.queries == inference.queries
 
 
 def test_beliefs_never_come_from_the_attacked_queries(space: WordSpace) -> None:

@@ -10,7 +10,7 @@ import pytest
 from campaigns import leak
 from campaigns.frame import Progress, generator, run
 from campaigns.leak_plants import PLANTS
-from hostile import SECRETS, Traces, queries
+from hostile_queries import SECRETS, Traces, queries
 
 KINDS = ("words", "sets", "ledger", "vectors", "chorus", "interrupts")
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import servers
 from campaigns.leak_parts import connector
-from hostile import SECRETS, SHAPES, Heard, Traces, queries
+from hostile_queries import SECRETS, SHAPES, Heard, Traces, queries
 from wires import Relay, Wire
 
 from sottovoce import Obfuscator, OutputVocabulary

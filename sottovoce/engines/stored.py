@@ -148,7 +148,7 @@ def index_facts(folder: Path) -> IndexFacts:
     if facts.layout != LAYOUT:
         raise SottovoceError(f"the index {folder.name} has another layout: {HOW}, anew")
     if facts.sizes and facts.sizes != _sizes(folder):
-        raise SottovoceError(f"the index {folder.name} is damaged: remove it, and {HOW}, anew")
+        raise damaged()
     return facts
 
 

@@ -58,7 +58,9 @@ class DocumentWriter:
 
 def damaged() -> SottovoceError:
     """What to do about an index whose files are not what they were."""
-    return SottovoceError("the index on disk is damaged: make it anew with 'sottovoce index'")
+    return SottovoceError(
+        "the index on disk is damaged: remove it, and make it anew with 'sottovoce index'"
+    )
 
 
 class StoredDocuments:

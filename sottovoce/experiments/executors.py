@@ -216,7 +216,7 @@ def _through_dask(client: Any, tasks: Iterator[_Task]) -> Iterator[tuple[Cell, A
             for task in islice(tasks, window):
                 begin(task)
             while begun:
-                future = patiently(client, lambda seconds: _first_done([*begun], seconds))
+                future = patiently(client, lambda seconds: _first_done(client, [*begun], seconds))
                 cell = begun[future]
                 finished = _fetched(client, future)
                 del begun[future]
@@ -227,9 +227,11 @@ def _through_dask(client: Any, tasks: Iterator[_Task]) -> Iterator[tuple[Cell, A
         client.cancel(list(begun))
 
 
-def _first_done(futures: list[Any], seconds: float) -> Any:
-    wait = load_distributed().wait
-    return next(iter(wait(futures, timeout=seconds, return_when="FIRST_COMPLETED").done))
+def _first_done(client: Any, futures: list[Any], seconds: float) -> Any:
+    wait_for = load_distributed().wait
+    with client.as_current():  # Where there is no client for all, it asks the current one.
+        done = wait_for(futures, timeout=seconds, return_when="FIRST_COMPLETED").done
+    return next(iter(done))
 
 
 def _fetched(client: Any, future: Any) -> Attempt:

@@ -22,7 +22,7 @@ from unittest.mock import patch
 from urllib.parse import unquote
 
 import numpy as np
-from hostile import LISTED, UNLISTED, Heard, Traces, in_files, made_up, overhearing, queries
+from hostile_queries import LISTED, UNLISTED, Heard, Traces, in_files, made_up, overhearing, queries
 from wires import MOODS
 
 from campaigns import leak_failures, leak_plants

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hostile import LISTED, SHAPES
+from hostile_queries import LISTED, SHAPES
 from wires import Kept, Relay, Wire
 
 from sottovoce import Obfuscator, OutputVocabulary
