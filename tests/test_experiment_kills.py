@@ -256,11 +256,11 @@ def test_ctrl_c_ends_all_processes_and_keeps_what_is_done(tmp_path, start):
         folder = tmp_path / str(attempt)
         folder.mkdir()
         process = start(folder, 2)
-        wait_for(4, folder, process)
+        wait_for(1, folder, process)
         os.killpg(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=60)
-        if said:
+        _, printed = process.communicate(timeout=60)
+        if printed:
             break  # On a busy machine a run may end before the signal comes: then once more.
-    assert said.count("KeyboardInterrupt") == 1, "workers say nothing"
+    assert printed.count("KeyboardInterrupt") == 1, "workers say nothing"
     assert ended(process.pid)
-    assert len(cells(folder)) >= 4
+    assert len(cells(folder)) >= 1

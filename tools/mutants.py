@@ -208,7 +208,7 @@ def plant(mutant: Mutant) -> None:
     """Give the functions of this process the changed code."""
     place = str(_place(mutant.file))
     codes = dict(_codes(compile(mutated(mutant), place, "exec")))
-    for function in [one for one in gc.get_objects() if isinstance(one, FunctionType)]:
+    for function in [one for one in gc.get_objects() if type(one) is FunctionType]:
         code = function.__code__
         new = codes.get((code.co_qualname, code.co_firstlineno))
         if new is None or code.co_filename != place or code == new:
