@@ -163,6 +163,10 @@ def test_ranks_are_those_of_vectors_that_are_written_out(space: WordSpace, in_lo
             assert (query.rank, query.ties) == (1 + (lead > 1e-6).sum() + ties / 2, ties)
 
 
+def test_an_attack_compares_what_its_name_says() -> None:
+    assert {name: tuple(name.split(" + ")) for name in COMPARED} == COMPARED
+
+
 def test_the_same_words_in_another_order_tie(space: WordSpace) -> None:
     log = QueryLog(["w01 w02 w03", "w03 w01 w02", "w09", "w04 w05"])
     release = [Released("1", "w01 w02 w03", ("w01 w02 w03",))]
