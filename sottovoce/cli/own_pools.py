@@ -22,12 +22,12 @@ def say_if_own(strings: Sequence[str]) -> None:
 
     least = max(FEW, math.ceil(SHARE * len(strings)))
     try:
-        own = Ledger.open(create=False).hidden_among(strings, least)
+        hidden = Ledger.open(create=False).hidden_among(strings, least)
     except LedgerError:  # There is none, or it is damaged: whoever releases something says so.
         return
-    if own >= least:
+    if hidden >= least:
         typer.secho(
-            f"{own:,} of the {len(strings):,} strings of this pool are texts that you have hidden "
+            f"{hidden:,} of the {len(strings):,} strings of this pool are texts that you have hidden "
             "before. A pool must be public, and chosen without looking at what you ask: a pool of "
             "your own queries gives away the others as well",
             fg="yellow",
