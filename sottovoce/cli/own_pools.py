@@ -27,9 +27,9 @@ def say_if_own(strings: Sequence[str]) -> None:
         return
     if hidden >= least:
         typer.secho(
-            f"{hidden:,} of the {len(strings):,} strings of this pool are texts that you have hidden "
-            "before. A pool must be public, and chosen without looking at what you ask: a pool of "
-            "your own queries gives away the others as well",
+            f"{hidden:,} of the {len(strings):,} strings of this pool are texts that you have "
+            "hidden before. A pool must be public, and chosen without looking at what you ask: a "
+            "pool of your own queries gives away the others as well",
             fg="yellow",
             err=True,
         )
