@@ -204,12 +204,12 @@ def test_any_density_can_be_integrated():
 def test_draws_bound_a_log_ratio_from_below_and_come_close(toy):
     line = on_line(mechanism("cmp", space=toy, epsilon=7.0))
     (claim,) = claims(line)
-    found = sampled(line, claim, [(5, 6)], 100_000, rng(), check="line", where="here")
+    [found] = sampled(line, [(claim, [(5, 6)])], 100_000, rng(), check="line", where="here")
     assert found.verdict == "NOT REFUTED"
     assert 0.9 < found.figures["lower_bound"] <= 1
     assert found.figures["resolution"] == pytest.approx(-np.log(-np.log(1e-3 / 64) / 1e5), abs=0.01)
     small = Claim("stated", Guarantee("metric", 3.5, "euclidean"))
-    found = sampled(line, small, [(5, 6)], 100_000, rng(), check="line", where="here")
+    [found] = sampled(line, [(small, [(5, 6)])], 100_000, rng(), check="line", where="here")
     assert found.verdict == "REFUTED"
     assert found.witness.bound == pytest.approx(0.5)
     assert found.witness.log_ratio <= 1
@@ -218,9 +218,19 @@ def test_draws_bound_a_log_ratio_from_below_and_come_close(toy):
 def test_too_few_draws_are_said_to_be_too_few(toy):
     far = WordSpace.from_arrays(["x", "y"], [[0.0], [100.0]])
     chosen = mechanism("cmp", space=far, epsilon=10.0)
-    found = sampled(chosen, claims(chosen)[0], [(0, 1)], 1000, rng(), check="c", where="here")
+    [found] = sampled(chosen, [(claims(chosen)[0], [(0, 1)])], 1000, rng(), check="c", where="here")
     assert found.verdict == "NOT REFUTED"
     assert "not refutable" in found.sentence
+    assert found.figures["draws"] == 0
+
+
+def test_only_pairs_that_draws_can_tell_apart_are_drawn():
+    near_and_far = WordSpace.from_arrays(["x", "y", "z"], [[0.0], [0.1], [100.0]])
+    chosen = mechanism("cmp", space=near_and_far, epsilon=10.0)
+    compared = [(claims(chosen)[0], [(0, 1), (0, 2)])]
+    [found] = sampled(chosen, compared, 1000, rng(), check="c", where="here")
+    assert (found.figures["pairs"], found.figures["draws"]) == (2, 1000)
+    assert found.figures["bound"] == pytest.approx(1.0)
 
 
 # Verdicts

@@ -11,8 +11,9 @@ much as epsilon is larger, so that the claim always allows one nat between neigh
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from typing import TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.random import Generator
@@ -39,6 +40,8 @@ from sottovoce.statistics import at_least, at_most
 from sottovoce.types import BoolArray, Float64Array, IntArray
 
 Kind = TypeVar("Kind", bound=WordMechanism)
+Pairs: TypeAlias = list[tuple[int, int]]
+"""Ids of two words each, to be told apart."""
 
 LINE = 33
 STRETCH = np.diag([10.0, 0.1])
@@ -88,84 +91,145 @@ def on_line_and_plane(subject: Subject[NoiseMechanism], _: Step) -> list[Finding
         (line, along, "line, sampled", "on a line of words"),
         (plane, across, "plane, sampled", "on six words of the plane"),
     ):
-        for claim in claims(rebuilt):
-            draws, rng = subject.draws, subject.rng
-            findings.append(sampled(rebuilt, claim, pairs, draws, rng, check=check, where=where))
+        compared = [(claim, pairs) for claim in claims(rebuilt)]
+        draws, rng = subject.draws, subject.rng
+        findings += sampled(rebuilt, compared, draws, rng, check=check, where=where)
     return findings
 
 
 def on_close_pairs(subject: Subject[WordMechanism], _: Step) -> list[Finding]:
-    """Draws in the mechanism's own space, where two words are close enough to see something."""
+    """Draws in the mechanism's own space, where two words are close enough to see something.
+
+    One pair is of words with equal vectors, if there are such: they must not be told apart at all.
+    """
     mechanism, words, draws, rng = subject.mechanism, subject.words, subject.few_draws, subject.rng
     near = close_words(mechanism.space, words, 1)[:, 0]
     check, where = "close pairs, sampled", f"for close pairs of space {mechanism.space.name}"
-    findings = []
+    compared: list[tuple[Claim, Pairs]] = []
     for claim in subject.claims:
-        order = np.argsort(claim.distances(mechanism, words, near), kind="stable")[:CLOSE_PAIRS]
-        pairs = [(int(words[place]), int(near[place])) for place in order]
-        findings.append(sampled(mechanism, claim, pairs, draws, rng, check=check, where=where))
-    return findings
+        distances = claim.distances(mechanism, words, near)
+        order = np.argsort(distances, kind="stable")
+        equal = int((distances == 0).sum())
+        chosen = [*order[:equal][:1], *order[equal:]][:CLOSE_PAIRS]
+        pairs = [(int(words[place]), int(near[place])) for place in chosen]
+        compared.append((claim, pairs))
+    return sampled(mechanism, compared, draws, rng, check=check, where=where)
 
 
 def sampled(
     mechanism: WordMechanism,
-    claim: Claim,
-    pairs: list[tuple[int, int]],
+    compared: Sequence[tuple[Claim, Pairs]],
     draws: int,
     rng: Generator,
     *,
     check: str,
     where: str,
-) -> Finding:
-    """Whether draws refute the claim for any of the pairs, in either direction."""
-    ordered = [*pairs, *((other, word) for word, other in pairs)]
-    words, others = (np.array(side, dtype=np.int64) for side in zip(*ordered, strict=True))
-    risk = RISK_OF_A_CHECK / (2 * len(ordered))
-    inputs = np.unique(words)
-    one, two = np.searchsorted(inputs, words), np.searchsorted(inputs, others)
-    # The pilot chooses a set of outputs for each pair ...
-    few = max(100, draws // 4)
-    pilot = _counts(mechanism, inputs, few, rng)
-    sets = [_most_telling(pilot[i], pilot[j], few, risk) for i, j in zip(one, two, strict=True)]
-    # ... and fresh draws bound its probabilities.
-    fresh = _counts(mechanism, inputs, draws, rng)
-    tests = list(zip(one, two, sets, strict=True))
-    low = at_least([fresh[i][outputs].sum() for i, _, outputs in tests], draws, risk)
-    high = at_most([fresh[j][outputs].sum() for _, j, outputs in tests], draws, risk)
-    with np.errstate(divide="ignore"):
-        shown = np.log(low) - np.log(high)
-    bounds = claim.bounds(mechanism, words, others)
-    worst = int(np.argmax(shown - bounds))
-    limit = float(-np.log(at_most(0, draws, risk)))
-    figures: Figures = {
-        "draws": draws,
-        "pairs": len(ordered),
-        "lower_bound": float(max(0.0, shown[worst])),
-        "bound": float(bounds[worst]),
-        "resolution": limit,
-    }
-    points = Points(bounds / claim.epsilon, np.maximum(shown, 0.0), bounds)
-    verdict: Verdict = "REFUTED" if shown[worst] > bounds[worst] else "NOT REFUTED"
-    witness = None
-    if verdict == "REFUTED":
-        first, second = mechanism.space.words(np.array([words[worst], others[worst]]))
-        chances = float(low[worst]), float(high[worst])
-        ratio, bound = float(shown[worst]), float(bounds[worst])
-        output = _named(mechanism, sets[worst])
-        witness = Witness(first, second, output, chances, ratio, bound)
-        sentence = f"{draws:,} fresh draws a word {where} show a log-ratio above the bound."
-    elif limit <= bounds.min():
+) -> list[Finding]:
+    """Whether draws refute claims for any of their pairs, in either direction.
+
+    All claims are judged by the same draws; each has its own share of the risk. Words are drawn
+    only where so many draws could show more than a claim allows.
+    """
+    questions = [_Question.of(mechanism, claim, pairs, draws) for claim, pairs in compared]
+    inputs = np.unique(np.concatenate([question.words for question in questions]))
+    counted = _Counted.of(mechanism, inputs, draws, rng) if len(inputs) else None
+    return [question.judged(counted, draws, check, where) for question in questions]
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """How often each output came for some inputs: in a pilot, and in fresh draws."""
+
+    inputs: IntArray
+    few: int
+    pilot: list[IntArray]
+    draws: int
+    fresh: list[IntArray]
+
+    @classmethod
+    def of(cls, mechanism: WordMechanism, inputs: IntArray, draws: int, rng: Generator) -> _Counted:
+        few = max(100, draws // 4)
+        pilot, fresh = (_counts(mechanism, inputs, count, rng) for count in (few, draws))
+        return cls(inputs, few, pilot, draws, fresh)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A claim, and the ordered pairs of words for which draws can show more than it allows."""
+
+    mechanism: WordMechanism
+    claim: Claim
+    words: IntArray
+    others: IntArray
+    bounds: Float64Array
+    least: float
+    """The smallest bound of all pairs, whether draws can reach it or not."""
+    risk: float
+    limit: float
+    """Nats that could be shown at most."""
+
+    @classmethod
+    def of(cls, mechanism: WordMechanism, claim: Claim, pairs: Pairs, draws: int) -> _Question:
+        ordered = [*pairs, *((other, word) for word, other in pairs)]
+        words, others = (np.array(side, dtype=np.int64) for side in zip(*ordered, strict=True))
+        risk = RISK_OF_A_CHECK / (2 * len(ordered))
+        limit = float(-np.log(at_most(0, draws, risk)))
+        bounds = claim.bounds(mechanism, words, others)
+        kept, least = bounds < limit, float(bounds.min())
+        return cls(mechanism, claim, words[kept], others[kept], bounds[kept], least, risk, limit)
+
+    def judged(self, counted: _Counted | None, draws: int, check: str, where: str) -> Finding:
+        """The pair that exceeds its bound most, or comes nearest to it; or why none was drawn."""
+        if counted is not None and len(self.words):
+            return self._judged(counted, check, where)
+        figures: Figures = {"draws": 0, "pairs": 0, "bound": self.least, "resolution": self.limit}
         sentence = (
-            f"{where}, {draws:,} draws a word cannot show more than {limit:.3g} nats, and the "
-            f"claim allows {bounds.min():.3g} or more: not refutable with so few draws."
+            f"{where}, {draws:,} draws a word cannot show more than {self.limit:.3g} nats, and the "
+            f"claim allows {self.least:.3g} or more: not refutable with so few draws, and none "
+            "were made."
         )
-    else:
-        sentence = (
-            f"{where}, {draws:,} draws a word show a log-ratio of at least "
-            f"{figures['lower_bound']:.3g} where {figures['bound']:.3g} is allowed "
-            f"({len(ordered)} ordered pairs; more than {limit:.3g} could not be seen)."
-        )
-    return Finding(check, claim.label, verdict, sentence, witness, figures, points)
+        return Finding(check, self.claim.label, "NOT REFUTED", sentence, None, figures)
+
+    def _judged(self, counted: _Counted, check: str, where: str) -> Finding:
+        draws, fresh, bounds = counted.draws, counted.fresh, self.bounds
+        one, two = (np.searchsorted(counted.inputs, side) for side in (self.words, self.others))
+        # The pilot chooses a set of outputs for each pair ...
+        sets = [
+            _most_telling(counted.pilot[i], counted.pilot[j], counted.few, self.risk)
+            for i, j in zip(one, two, strict=True)
+        ]
+        # ... and fresh draws bound its probabilities.
+        tests = list(zip(one, two, sets, strict=True))
+        low = at_least([fresh[i][outputs].sum() for i, _, outputs in tests], draws, self.risk)
+        high = at_most([fresh[j][outputs].sum() for _, j, outputs in tests], draws, self.risk)
+        with np.errstate(divide="ignore"):
+            shown = np.log(low) - np.log(high)
+        worst = int(np.argmax(shown - bounds))
+        figures: Figures = {
+            "draws": draws,
+            "pairs": len(self.words),
+            "lower_bound": float(max(0.0, shown[worst])),
+            "bound": float(bounds[worst]),
+            "resolution": self.limit,
+        }
+        points = Points(bounds / self.claim.epsilon, np.maximum(shown, 0.0), bounds)
+        verdict: Verdict = "REFUTED" if shown[worst] > bounds[worst] else "NOT REFUTED"
+        witness = None
+        if verdict == "REFUTED":
+            ids = np.array([self.words[worst], self.others[worst]])
+            first, second = self.mechanism.space.words(ids)
+            chances = float(low[worst]), float(high[worst])
+            ratio, bound = float(shown[worst]), float(bounds[worst])
+            output = _named(self.mechanism, sets[worst])
+            witness = Witness(first, second, output, chances, ratio, bound)
+            sentence = f"{draws:,} fresh draws a word {where} show a log-ratio above the bound."
+        else:
+            sentence = (
+                f"{where}, {draws:,} draws a word show a log-ratio of at least "
+                f"{figures['lower_bound']:.3g} where {figures['bound']:.3g} is allowed "
+                f"({len(self.words)} ordered pairs; more than {self.limit:.3g} could not be seen)."
+            )
+        return Finding(check, self.claim.label, verdict, sentence, witness, figures, points)
 
 
 def _counts(
