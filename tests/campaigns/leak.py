@@ -317,8 +317,10 @@ class Leak:
     def _interrupted(self, batch: Batch, search: PrivateSearch) -> None:
         """Ctrl-C at any moment."""
         for text in batch.asked:
-            with leak_failures.interrupt_within(float(batch.rng.uniform(1e-5, 4e-3))) as disarm:
-                batch.attempt(lambda text=text: (search.search(text), disarm()))
+            leak_failures.interrupted(
+                float(batch.rng.uniform(1e-5, 4e-3)),
+                lambda disarm, text=text: batch.attempt(lambda: (search.search(text), disarm())),
+            )
             batch.counts["interrupted"] = batch.counts["refused or failed"]
 
     # By vectors

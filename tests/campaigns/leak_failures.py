@@ -66,9 +66,8 @@ def _break(failure: str, ledger: Ledger, held: list[sqlite3.Connection]) -> None
             resource.setrlimit(resource.RLIMIT_FSIZE, (1024, hard))
 
 
-@contextmanager
-def interrupt_within(seconds: float) -> Iterator[Callable[[], None]]:
-    """Ctrl-C comes after so long, unless the block is done, or disarms it, before."""
+def interrupted(seconds: float, work: Callable[[Callable[[], None]], object]) -> None:
+    """Do something; Ctrl-C comes after so long, unless it is done, or disarms it, before."""
     armed = True
 
     def interrupt(*_: object) -> None:
@@ -85,7 +84,7 @@ def interrupt_within(seconds: float) -> Iterator[Callable[[], None]]:
     try:
         with suppress(KeyboardInterrupt):  # It may come between two lines of ours.
             signal.setitimer(signal.ITIMER_REAL, seconds)
-            yield disarm
+            work(disarm)
             disarm()
     finally:
         disarm()
