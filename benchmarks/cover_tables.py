@@ -42,7 +42,7 @@ class Setting:
             fresh = " afresh" if (parts[1], parts[3]) == ("cmp", "independent") else ""
             return f"{NAMES.get(parts[1], parts[1])}{fresh}, ε {parts[2]}"
         if parts[0] == "texts":
-            return f"{parts[1]}, ε {parts[2]}"
+            return parts[1] if parts[2] == "-" else f"{parts[1]}, ε {parts[2]}"
         if parts[0] == "chorus":
             return f"chorus of {parts[1]} ({parts[2]}), ε {parts[3]}"
         return "random strings"

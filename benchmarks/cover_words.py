@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import spaces
 from cover_bench import ALL_SUBJECTS, DEPTHS, CoverBench
 from spaces import Bench
@@ -15,7 +16,8 @@ from word_attacks import WordAttack
 
 from sottovoce import Obfuscator, load_space, mechanism
 from sottovoce.choices import Release
-from sottovoce.mechanisms.base import PoolMechanism, WordMechanism
+from sottovoce.mechanisms import kind as mechanism_kind
+from sottovoce.mechanisms.base import PoolMechanism, TextMechanism, WordMechanism
 from sottovoce.obfuscation import Chorus
 from sottovoce.obfuscation.result import Obfuscation
 from sottovoce.privacy import Knowledge, QueryLog, Released, attack, attack_chorus, infer
@@ -40,8 +42,12 @@ WORDS: tuple[tuple[str, Release, tuple[float, ...]], ...] = (
 )
 """Published mechanisms that replace words, at epsilons from hardly any risk to half where there
 are such. All of them replace all words, wbb too."""
-TEXTS: tuple[tuple[str, tuple[float, ...]], ...] = (("comet-cmp", (5, 10)),)
-"""Published mechanisms that replace whole texts by strings of a pool."""
+TEXTS: tuple[tuple[str, tuple[float | None, ...]], ...] = (
+    ("comet-cmp", (5, 10)),
+    ("aea", (None,)),
+    ("fea", (None,)),
+)
+"""Published mechanisms that replace whole texts: by strings of a pool, or by rules."""
 
 Cells = Iterator[tuple[str, dict[str, Any]]]
 """Names and contents of what a job measures, one for each number of queries."""
@@ -68,7 +74,11 @@ def found(
 ) -> dict[str, dict[str, float]]:
     """nDCG@10 by depth, of the first n variants."""
     answers = bench.answers[engine]
-    rows = [answers.search(list(dict.fromkeys(result.variants[:n]))) for result in results]
+    nothing = np.empty((0, max(DEPTHS)), dtype=np.int64)
+    rows = [
+        answers.search(list(dict.fromkeys(result.variants[:n]))) if result.variants else nothing
+        for result in results
+    ]
     return {
         f"{engine} {depth}": bench.ndcg(
             {row: answered[:, :depth] for row, answered in enumerate(rows)}
@@ -136,39 +146,41 @@ class WordsJob:
 
 @dataclass(frozen=True)
 class TextsJob:
-    """A mechanism that replaces a text by strings of the log, the nearest of one noisy point.
+    """A mechanism that replaces a text by strings of the log, or by rules (no epsilon).
 
-    The attackers read the noise as it is, and compare by the mechanism's encoder and by means of
-    word vectors; the strongest counts.
+    From the log come the strings nearest to one noisy point. Rules have all documents of the
+    collection, which is the best for them, and may find fewer variants than are asked for, or none:
+    such a query finds nothing and is not named. The attackers read the noise as it is, and
+    compare by the pool's encoder, by words and by means of word vectors; the strongest counts.
     """
 
     mechanism: str
-    epsilon: float
+    epsilon: float | None
     engine: str
     counts: tuple[int, ...]
 
     @property
     def name(self) -> str:
-        return f"texts {self.mechanism} {self.epsilon:g} {self.engine}"
+        strength = "-" if self.epsilon is None else f"{self.epsilon:g}"
+        return f"texts {self.mechanism} {strength} {self.engine}"
 
     def cells(self, bench: CoverBench, seed: int) -> Cells:
         """What is found, and named in the log and among texts on the same subjects."""
-        pool = bench.ready("log")[0].plain
-        made = mechanism(self.mechanism, pool=pool, epsilon=self.epsilon)
-        assert isinstance(made, PoolMechanism)
+        made = self._built(bench)
+        release: Release = "independent" if self.epsilon is None else "once"
         words = MeanOfWords("GloVe vectors", load_space("default"))
         for n in self.counts:
-            results = list(Obfuscator(made, n=n, release="once", rng=seed).obfuscate(bench.texts))
+            results = list(Obfuscator(made, n=n, release=release, rng=seed).obfuscate(bench.texts))
+            seen = [released for released in releases(bench, results) if released.variants]
             named = {}
             for name, queries in bench.attack_logs().items():
                 log = QueryLog(queries)
-                seen = releases(bench, results)
                 report = attack(
                     seen,
                     mechanism=made,
-                    release="once",
+                    release=release,
                     log=log,
-                    encoders=[pool.encoder],
+                    encoders=[bench.encoder],
                     add_originals=True,
                     counts=[n],
                     rng=seed,
@@ -179,9 +191,21 @@ class TextsJob:
                     {query.id: float(query.rank == 1) for query in inference.queries}
                     for inference in attempts
                 ]
-                named[name] = max(hits, key=lambda by_query: sum(by_query.values()))
+                nothing_seen = dict.fromkeys(bench.keys, 0.0)
+                named[name] = nothing_seen | max(hits, key=lambda by_id: sum(by_id.values()))
             ndcg = found(bench, self.engine, results, n)
             yield f"{self.name} {n}", {"sent": n, "ndcg": ndcg, "named": named}
+
+    def _built(self, bench: CoverBench) -> PoolMechanism | TextMechanism:
+        if self.epsilon is not None:
+            pool = bench.ready("log")[0].plain
+            made = mechanism(self.mechanism, pool=pool, epsilon=self.epsilon)
+        else:
+            asks = "engine" in mechanism_kind(self.mechanism).resources()
+            resources = {"engine": bench.base.engine} if asks else {}
+            made = mechanism(self.mechanism, **resources)
+        assert isinstance(made, PoolMechanism | TextMechanism)
+        return made
 
 
 @dataclass(frozen=True)

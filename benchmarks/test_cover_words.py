@@ -54,6 +54,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CoverBench:
         WordsJob("cmp", 3, "independent", "bm25", COUNTS),
         WordsJob("santext", 2, "independent", "dense", COUNTS),
         TextsJob("comet-cmp", 5, "bm25", (20,)),
+        TextsJob("versatile", None, "bm25", (20,)),
         ChorusJob(6, "bm25", (20,)),
     ],
 )
