@@ -203,7 +203,12 @@ JOBS: dict[str, Callable[[CoverBench], Iterator[Job]]] = {
 
 
 def compute(
-    benches: Sequence[CoverBench], kinds: str, only: str, seeds: Sequence[int], out: Path
+    benches: Sequence[CoverBench],
+    kinds: str,
+    only: str,
+    seeds: Sequence[int],
+    out: Path,
+    counts: Sequence[int] = COUNTS,
 ) -> None:
     """All cells that are missing, seed by seed and job by job; they hold no text."""
     for bench in benches:
@@ -215,6 +220,7 @@ def compute(
         for bench in benches
         for place, job in enumerate(job for kind in kinds.split(",") for job in JOBS[kind](bench))
         if any(part in job.name for part in only.split(","))
+        and not set(counts).isdisjoint(getattr(job, "counts", counts))
         for seed in seeds
     ]
     for _, seed, bench, job in sorted(todo, key=lambda one: (one[1], one[0])):
@@ -250,6 +256,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--jobs", default="cover,pools", help=f"some of {','.join(JOBS)}")
     parser.add_argument("--only", default="", help="jobs whose name holds one of these, by commas")
+    parser.add_argument("--counts", default=",".join(map(str, COUNTS)), help="queries a search")
     parser.add_argument("--queries", type=int, default=100, help="at most so many of a collection")
     parser.add_argument("--seeds", default="1,2,3,4,5")
     parser.add_argument("--represented-by", default="strong", help="encoder of the pools")
@@ -268,7 +275,8 @@ def main() -> None:
             kind_in_log = kind if holds else ()
             chooser = options.represented_by
             benches.append(CoverBench(base, folder, log, kind_in_log, options.out, chooser))
-        compute(benches, options.jobs, options.only, seeds, options.out)
+        counts = [int(count) for count in options.counts.split(",")]
+        compute(benches, options.jobs, options.only, seeds, options.out, counts)
     if options.tables:
         print_tables(options.out)
     if options.figure:
