@@ -1,8 +1,8 @@
 """Kill: kill -9 at random moments, power cuts, torn files; then the work is gone on with.
 
 Children are forked from a process that has imported everything, so that kills hit the work and not
-the imports; some commands are processes of their own. Workers of a Dask cluster are killed while
-they work; those of Spark are counted as not tried where it is not installed.
+the imports; some commands are processes of their own. Workers of Dask and Spark are killed while
+they work; those that are not installed are counted as not tried.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ import numpy as np
 from ledger_children import entry
 
 from campaigns.frame import Outcome
-from campaigns.kill_processes import cluster, forked, told
+from campaigns.kill_clusters import CLUSTERS, NAMES, PACKAGES, cluster
+from campaigns.kill_processes import forked, told
 from campaigns.kill_scenes import LedgerScene, Scene, all_scenes, home, remove
 from campaigns.power import Watched, log_of_a_charge, torn
 from sottovoce import files
@@ -46,7 +47,7 @@ KILLS = 12
 """In one trial, before the work is let go on to its end."""
 CUTS = 4
 """Power cuts in one trial, each of another moment."""
-COMMAND_EVERY, DASK_EVERY = 40, 60
+COMMAND_EVERY, CLUSTER_EVERY = 40, 25
 """Trials between two with commands as processes of their own, and with a cluster."""
 
 
@@ -61,13 +62,14 @@ class Kill:
         self.kills = KILLS
         self._seconds: dict[str, float] = {}
         self.watched: dict[str, Watched] = {}
-        self._dask: subprocess.Popen[str] | None = None
+        self._clusters: dict[str, subprocess.Popen[str]] = {}
 
     def trial(self, number: int, rng: np.random.Generator) -> Outcome:
         place = self._folder / f"trial-{number}"
         try:
-            if number % DASK_EVERY == DASK_EVERY - 1:
-                return self._cluster(place, rng)
+            turn, place_in_turn = divmod(number, CLUSTER_EVERY)
+            if place_in_turn == CLUSTER_EVERY - 1:
+                return self._cluster(tuple(CLUSTERS)[turn % len(CLUSTERS)], place, rng)
             if number % COMMAND_EVERY == COMMAND_EVERY - 1:
                 return self._command(place, rng)
             scene = self.scenes[number // 2 % len(self.scenes)]
@@ -175,21 +177,21 @@ class Kill:
             findings.append("sanitize as a command: another output than undisturbed")
         return Outcome({"kills": kills, "kills of commands begun anew": kills}, tuple(findings))
 
-    def _cluster(self, place: Path, rng: np.random.Generator) -> Outcome:
+    def _cluster(self, kind: str, place: Path, rng: np.random.Generator) -> Outcome:
         counts: Counter[str] = Counter({"kills": 0})
-        if importlib.util.find_spec("pyspark") is None:
-            counts["not tried: kills of Spark workers"] += 1
-        if importlib.util.find_spec("distributed") is None:
-            return Outcome(counts + Counter({"not tried: kills of Dask workers": 1}))
-        if self._dask is None:
-            self._dask = self._stack.enter_context(cluster(self._folder))
-        assert self._dask.stdin is not None
-        assert self._dask.stdout is not None
-        self._dask.stdin.write(f"{int(rng.integers(1 << 30))} {place}\n")
-        self._dask.stdin.flush()
-        answer = json.loads(self._dask.stdout.readline())
-        counts["kills"] = counts["kills of Dask workers"] = answer["kills"]
-        counts["Dask clusters without workers, gone on with"] += answer["lost"]
+        name = NAMES[kind]
+        if importlib.util.find_spec(PACKAGES[kind]) is None:
+            return Outcome(counts + Counter({f"not tried: kills of {name} workers": 1}))
+        if kind not in self._clusters:
+            self._clusters[kind] = self._stack.enter_context(cluster(kind, self._folder))
+        process = self._clusters[kind]
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(f"{int(rng.integers(1 << 30))} {place}\n")
+        process.stdin.flush()
+        answer = json.loads(process.stdout.readline())
+        counts["kills"] = counts[f"kills of {name} workers"] = answer["kills"]
+        counts[f"{name} clusters that were lost, gone on with"] += answer["lost"]
         return Outcome(counts, tuple(answer["findings"]))
 
     # Power
