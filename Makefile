@@ -3,14 +3,14 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-# Two workers have a core each: threads of BLAS would spend half of it waiting for each other.
-PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+# Tests wait now and then, so three workers keep two cores busy; threads of BLAS would only wait for each other.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
 
 # What is compiled once serves every process that tests start: else each compiles all packages again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types fast campaign docs servers spark spacy benchmark benchmark-quick replication clean
+.PHONY: demo test lint types fast thorough campaign docs servers spark spacy benchmark benchmark-quick replication clean
 
 demo: .venv/base
 	$(BIN)/sottovoce spaces add default
@@ -32,7 +32,11 @@ types: .venv/dev
 	$(BIN)/mypy
 
 fast: .venv/dev
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow and not thorough"
+
+# Tests that take long, of which `make test` has smaller ones.
+thorough: .venv/dev
+	$(PYTEST) -m thorough
 
 # The promises tried for hours, an hour each at most (docs/reliability.md): make campaign MINUTES=10
 campaign: .venv/dev

@@ -287,7 +287,7 @@ def test_forty_content_words_are_rewritten(aea, shared_data):
     assert len(rewrite(aea, text, 20).variants) == 20
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_ten_thousand_words_are_rewritten(aea, shared_data):
     passages = read_corpus(shared_data / "ir" / "msmarco-dl19-pool")
     text = " ".join(" ".join(next(passages).text for _ in range(400)).split()[:10_000])

@@ -67,7 +67,7 @@ def test_a_journal_torn_at_any_byte_says_what_was_on_disk(memory_disk):
             assert work.output.stat().st_size == work.state.size
 
 
-@pytest.mark.parametrize("step", [101, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [101, pytest.param(1, marks=pytest.mark.thorough)])
 def test_the_ledgers_log_torn_at_any_byte_counts_whole_records(memory_disk, step):
     log = kill.log_of_a_charge(memory_disk / "log")
     begun = (log.before / "ledger.db-wal").read_bytes()

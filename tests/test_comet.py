@@ -560,7 +560,7 @@ print(json.dumps({
 """
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 def test_a_pool_of_300_000_strings_takes_bounded_memory():
     """307 MB of vectors are mapped; what the process holds of its own stays well below."""

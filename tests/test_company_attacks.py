@@ -168,7 +168,7 @@ def test_who_knows_the_popularity_that_decoys_match_sees_nothing(matched, kind):
     assert not above_chance(report.naming("popularity").group, report.chance)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_ten_searches_on_one_subject_by_twenty_persons(demo, uniform, matched, kind):
     """Three queries, asked again and again: what sticky company takes from an attacker."""
     persons = persons_on_subjects(demo, SUBJECTS[:60:3], 10, 3, np.random.default_rng(5))

@@ -115,7 +115,7 @@ def test_nothing_but_drawn_words_reaches_an_http_engine(everyday):
     assert len(shapes) == 1  # the headers depend on nothing
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_nothing_but_drawn_words_reaches_postgres(everyday, postgres):
     import psycopg
     from psycopg.conninfo import conninfo_to_dict

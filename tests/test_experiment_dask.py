@@ -125,7 +125,7 @@ attacks = ["mode"]
 """
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_real_experiment_survives_a_killed_worker(client, default_space, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     (tmp_path / "demo.toml").write_text(EXPERIMENT)

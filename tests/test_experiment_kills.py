@@ -222,7 +222,7 @@ def ended(session):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.thorough)])
 def test_two_kills_in_the_middle_change_nothing(tmp_path, start, undisturbed, workers):
     folder = tmp_path / "killed"
     for number in (2, 7):

@@ -361,7 +361,7 @@ def test_the_default_space_comes_from_its_package_as_pinned(home):
     assert left_in(home / "spaces") == ["glove-840b-34k"]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @online
 @needs_npm
 def test_the_large_space_is_converted_in_bounded_memory(home):

@@ -367,7 +367,7 @@ def test_the_list_of_the_strong_space_is_as_pinned(parts):
     assert {"melanoma", "sertraline", "endometriosis", "bitcoin", "skin cancer"} <= set(words)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_light_space_of_the_catalogue_is_made(parts):
     adding.add(LIGHT_WORDS)
     space = load_space("light-words")
