@@ -151,7 +151,7 @@ class TextsJob:
     From the log come the strings nearest to one noisy point. Rules have all documents of the
     collection, which is the best for them, and may find fewer variants than are asked for, or none:
     such a query finds nothing and is not named. The attackers read the noise as it is, and
-    compare by the pool's encoder, by words and by means of word vectors; the strongest counts.
+    compare by the pool's encoder, by words and by what is found; the strongest counts.
     """
 
     mechanism: str
@@ -181,6 +181,7 @@ class TextsJob:
                     release=release,
                     log=log,
                     encoders=[bench.encoder],
+                    engine=bench.answers[self.engine].engine,
                     add_originals=True,
                     counts=[n],
                     rng=seed,

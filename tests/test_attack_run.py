@@ -387,7 +387,7 @@ def test_all_attacks_are_run_by_default(small_space: WordSpace) -> None:
     tried = [recovery.attack for _, recovery in report.recoveries]
     assert tried == list(ON_WORDS)
     assert [inference.attack for _, inference in report.inferences] == [*COMPARED, "aligned"]
-    assert {*tried, "aligned", "means"} == set(ATTACKS)
+    assert {*tried, "aligned", "means", "answers"} == set(ATTACKS)
     for name in ATTACKS:
         alone = attack(releases, mechanism=santext, log=log, counts=[4], attacks=[name])
         assert [r for r in report.recoveries if r[1].attack == name] == list(alone.recoveries)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from sottovoce.engines import LocalEngine
     from sottovoce.mechanisms import Mechanism
     from sottovoce.privacy import (
         CompanyReport,
@@ -75,6 +76,13 @@ def attack(
     engine_encoder: Annotated[
         str | None,
         typer.Option(help="The engine's encoder, if it has one: the engine is an attacker, too."),
+    ] = None,
+    corpus: Annotated[
+        Path | None,
+        typer.Option(
+            help="Documents of the engine, or of fea: what variants and queries of the log find "
+            "there is compared, too (BM25)."
+        ),
     ] = None,
     add_originals: Annotated[
         bool, typer.Option("--add-originals", help="Add originals that the log lacks to it.")
@@ -128,7 +136,8 @@ def attack(
     The two sentences at the end are about the strongest of the attacks tried: of an attacker who
     has the very query in a list, and of one who has not. Attacks that know the mechanism need its
     name (a file of ours holds it) and the word space it used. Texts are compared with the log by
-    encoders, and by their words in the mechanism's space, else in that of --space. Of sets of cover
+    encoders, by their words in the mechanism's space, else in that of --space, and with --corpus by
+    what they find. Of sets of cover
     it is shown how often what stands for the query is named; then the log is what people of this
     kind ask.
 
@@ -151,11 +160,12 @@ def attack(
         raise UsageError("-n: an attacker sees at least one variant")
     if log is None and (encoder or engine_encoder or add_originals):
         raise UsageError("--encoder and --add-originals are about query inference: give a --log")
+    if log is None and corpus is not None and mechanism is None:
+        raise UsageError("--corpus is about query inference: give a --log")
     machine.use()
     releases = read_releases(file)
-    built = _mechanism(
-        mechanism, releases, {**resources.settings, "pool": pool, "encoder": pool_encoder}
-    )
+    settings = {"corpus": corpus, "pool": pool, "encoder": pool_encoder}
+    built = _mechanism(mechanism, releases, {**resources.settings, **settings})
     query_log = None if log is None else QueryLog(read_log(log))
     strategy, pipeline = release or _release(releases), _pipeline(releases)
     if train is not None and (query_log is None or prior == "uniform"):
@@ -175,6 +185,7 @@ def attack(
             denoiser=denoiser,
             log=query_log,
             encoders=() if query_log is None else attacker_encoders(engine_encoder, encoder),
+            engine=_engine(corpus, built),
             space=None if resources.space is None else load_space(resources.space),
             add_originals=add_originals,
             prior=prior,
@@ -198,16 +209,19 @@ def _mechanism(
 ) -> Mechanism | None:
     """The mechanism asked for, or named by the file in our own words."""
     from sottovoce.mechanisms import parse
+    from sottovoce.mechanisms.build import settings_of
 
     named = spec or _common(releases, "mechanism")
     if named is None:
         return None
     try:
-        _, parameters = parse(named)
+        kind, parameters = parse(named)
     except UsageError:
         if spec is not None:
             raise
         return None  # Somebody else's name for it.
+    if "corpus" not in settings_of(kind):
+        settings = {name: value for name, value in settings.items() if name != "corpus"}
     epsilon = _common(releases, "epsilon")
     added = {} if epsilon is None or "epsilon" in parameters else {"epsilon": float(epsilon)}
     built = build_mechanism(named, added, settings)
@@ -224,6 +238,16 @@ def _mechanism(
             "--output-vocabulary or --pool"
         )
     return built
+
+
+def _engine(corpus: Path | None, mechanism: Mechanism | None) -> LocalEngine | None:
+    """An engine with the corpus, unless the mechanism has it already."""
+    from sottovoce.collections import read_corpus
+    from sottovoce.engines import BM25
+
+    if corpus is None or hasattr(mechanism, "engine"):
+        return None
+    return BM25(read_corpus(corpus))
 
 
 def _pipeline(releases: list[Released]) -> TextPipeline | None:

@@ -36,8 +36,9 @@ WORDS_READ = 200
 CAVEATS = (
     "the variants are computed from the text without any noise: equal texts give equal variants, "
     "and nothing bounds what they tell",
-    "their words come from documents that answer the text: whoever has the same corpus, or knows "
-    "which words occur together, can infer the subject",
+    "their words come from documents that answer the text: whoever has the same corpus can make "
+    "the variants of every query of a list again and so name it, an engine names it by what they "
+    "find, and whoever knows which words occur together can infer the subject",
     "words that people link to the text but WordNet does not are not denied",
 )
 NOTHING_FOUND = "no document of the corpus answers the text: there are no variants"

@@ -284,5 +284,5 @@ def _privacy_measures(privacy: Privacy) -> Iterator[Measure]:
         encoders += ["aligned"] if "aligned" in privacy.attacks else []
         encoders += COMPARED if "means" in privacy.attacks else []
         yield from (Measure(risk, encoder) for encoder in encoders for risk in INFERENCE)
-    words = [attack for attack in privacy.attacks if attack not in ("aligned", "means")]
+    words = [attack for attack in privacy.attacks if attack not in ("aligned", "means", "answers")]
     yield from (Measure(share, attack) for attack in words for share in RECOVERY)

@@ -7,8 +7,10 @@ from typing import get_args
 
 from sottovoce.choices import Release
 from sottovoce.encoders import Encoder
+from sottovoce.engines import SearchEngine
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.mechanisms.base import Mechanism, PoolMechanism, SetMechanism, WordMechanism
+from sottovoce.privacy.attacks.by_answers import AnswersAttacker
 from sottovoce.privacy.attacks.company.run import attack_released_sets
 from sottovoce.privacy.attacks.cosine import infer
 from sottovoce.privacy.attacks.denoiser import Denoiser
@@ -51,6 +53,7 @@ def attack(
     pipeline: TextPipeline | None = None,
     log: QueryLog | None = None,
     encoders: Sequence[Encoder] = (),
+    engine: SearchEngine | None = None,
     space: WordSpace | None = None,
     add_originals: bool = False,
     prior: PriorName | None = None,
@@ -74,6 +77,9 @@ def attack(
         What is attacked is taken out of it before anything is counted.
     encoders
         What query inference by cosine compares with: see :func:`attacker_encoders`.
+    engine
+        One on this machine like the one that was asked, for ``answers``: it is an attacker, too.
+        The mechanism's own is another, if it has one.
     space
         Where ``means`` looks words up if the mechanism has no word space; else the default one.
     add_originals
@@ -124,7 +130,11 @@ def attack(
             run.by_encoder(log, encoder)
         if "means" in run.attacks:
             run.by_words(log, space)
-    if set(run.attacks) <= {"means"} and denoiser is None:
+        if "answers" in run.attacks:
+            for asked in dict.fromkeys((engine, getattr(mechanism, "engine", None))):
+                if asked is not None:
+                    run.by_answers(log, asked)
+    if set(run.attacks) <= {"means", "answers"} and denoiser is None:
         pass  # Only ways to compare texts were asked for.
     elif mechanism is None or isinstance(mechanism, WordMechanism):
         run.by_place(mechanism)
@@ -193,6 +203,20 @@ class _Run(RunState):
             )
             self.inferences += [(n, inference) for inference in inferences]
 
+    def by_answers(self, log: QueryLog, engine: SearchEngine) -> None:
+        """Query inference by what is found."""
+        if isinstance(self.mechanism, SetMechanism):
+            self.not_tried["answers"] = BY_GROUP
+            return
+        attacker = AnswersAttacker(
+            engine,
+            self.releases,
+            log,
+            add_originals=self.add_originals,
+            progress=self.progress,
+        )
+        self.inferences += [(n, attacker.infer(n)) for n in self.seen]
+
     def by_sentence(self, log: QueryLog, mechanism: PoolMechanism) -> None:
         """Query inference by the noise of a mechanism that replaces whole texts."""
         if not (mechanism.pool.unit_length and mechanism.pool.one_tower):
@@ -253,7 +277,7 @@ class _Run(RunState):
         if mechanism is None:
             self.not_tried["attacks that know the mechanism"] = NO_MECHANISM
             return
-        if set(self.attacks) <= {"mode", "means"} and self.denoiser is None:
+        if set(self.attacks) <= {"mode", "means", "answers"} and self.denoiser is None:
             return
         attacker = KnowingAttacker.of(self, mechanism)
         for n, (texts, _) in zip(self.seen, placed, strict=True):

@@ -19,13 +19,14 @@ from sottovoce.text import TextPipeline
 from sottovoce.types import Progress
 
 PriorName: TypeAlias = Literal["log", "wordfreq", "uniform"]
-Attack: TypeAlias = Literal["mode", "uniform", "prior", "context", "aligned", "means"]
+Attack: TypeAlias = Literal["mode", "uniform", "prior", "context", "aligned", "means", "answers"]
 ATTACKS: tuple[Attack, ...] = get_args(Attack)
 """mode: the word that most variants show. uniform, prior, context: the likeliest word by the
 mechanism's own law, with all words alike beforehand, as frequent as in a log or a language, or in
 texts like those of a log. aligned: the likeliest query of a log by that law, place by place, and
 for fresh draws in random order also variant by variant (``any order``). means: the query of a log
-whose words are most like those of the variants, by several ways to compare (``word_means``)."""
+whose words are most like those of the variants, by several ways to compare (``word_means``).
+answers: the query of a log that finds what the variants find, where an engine is given."""
 
 
 @dataclass

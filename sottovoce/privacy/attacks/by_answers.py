@@ -1,0 +1,108 @@
+"""Query inference by answers: which query of a log finds what the variants find.
+
+The engine is an attacker, too, and knows what it answered. Whatever words a release has, it is of
+use only if it finds documents that the query would find: so these give it away. Texts are
+vectors of what they find,
+
+    v(text)_d = idf(d) / log2(1 + rank of d),     idf(d) = log(queries / queries that find d),
+
+a release is the sum of its variants' vectors, and queries are ordered by their cosine with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sottovoce.engines import SearchEngine
+from sottovoce.errors import UsageError
+from sottovoce.privacy.attacks.cosine import originals_in
+from sottovoce.privacy.attacks.queries import Scored
+from sottovoce.privacy.attacks.query_log import QueryLog
+from sottovoce.privacy.attacks.ranked import DEPTH, Attacked, Inference
+from sottovoce.privacy.attacks.releases import Released
+from sottovoce.text.comparing import folded_text
+from sottovoce.types import Float64Array, IntArray, Progress
+
+NAME = "answers"
+FOUND = 10
+"""Documents that are looked at of each text."""
+SEARCHED_AT_A_TIME = 1000
+NOTHING = -1
+
+
+class AnswersAttacker:
+    """An engine on this machine, with what it finds for every query of a log."""
+
+    def __init__(
+        self,
+        engine: SearchEngine,
+        releases: Sequence[Released],
+        log: QueryLog,
+        *,
+        add_originals: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
+        if engine.remote:
+            raise UsageError("an attack by answers asks for the whole log: only an engine here")
+        self._engine = engine
+        self._releases = [release for release in releases if release.variants]
+        self._unreleased = len(releases) - len(self._releases)
+        texts = [release.text for release in self._releases]
+        self._targets, beside = originals_in(log, texts, add_originals)
+        self._added = len(beside)
+        self._numbers: dict[str, int] = {}
+        self._rows = self._found([*log.queries, *beside], progress)
+        # What nearly every query finds says little about any of them.
+        met = np.bincount(self._rows[self._rows != NOTHING], minlength=len(self._numbers))
+        self._idf = np.log(len(self._rows) / np.maximum(met, 1))
+        self._weights = self._weighed(self._rows)
+        lengths = np.sqrt((self._weights**2).sum(axis=1))
+        self._lengths = np.where(lengths > 0, lengths, 1.0)
+
+    def infer(self, variants: int | None = None) -> Inference:
+        """Attack every release by itself."""
+        size = len(self._rows)
+        everyone, ranked = np.arange(size), []
+        for release, target in zip(self._releases, self._targets.tolist(), strict=True):
+            seen = list(dict.fromkeys(map(folded_text, release.variants[:variants])))
+            rows = self._found([text for text in seen if text])
+            known = np.where(rows < len(self._idf), rows, NOTHING)
+            # The release's vector, with a zero at the end where "nothing" looks.
+            release_vector = np.zeros(len(self._idf) + 1)
+            np.add.at(release_vector, known, self._weighed(known))
+            release_vector[NOTHING] = 0.0
+            scores = (release_vector[self._rows] * self._weights).sum(axis=1) / self._lengths
+            rank, ties = Scored(everyone, scores).rank(target, size)
+            ranked.append(Attacked(release.id, len(release.variants[:variants]), rank, ties))
+        return Inference(
+            attack=f"{NAME} ({self._engine.name})",
+            knows=f"a log of {size:,} queries with the true one in it, and what the engine "
+            f"{self._engine.name} finds for each of them and for the variants; does not use the "
+            "mechanism",
+            log=size,
+            added=self._added,
+            unreleased=self._unreleased,
+            depth=DEPTH,
+            queries=tuple(ranked),
+        )
+
+    def _found(self, texts: Sequence[str], progress: Progress | None = None) -> IntArray:
+        """Numbers of the first documents of each text, ``NOTHING`` after the last."""
+        rows = np.full((len(texts), FOUND), NOTHING, dtype=np.int64)
+        for start in range(0, len(texts), SEARCHED_AT_A_TIME):
+            block = texts[start : start + SEARCHED_AT_A_TIME]
+            for row, hits in enumerate(self._engine.search(block, FOUND), start=start):
+                for place, hit in enumerate(hits):
+                    number = self._numbers.setdefault(hit.doc_id, len(self._numbers))
+                    rows[row, place] = number
+            if progress is not None:
+                progress(start + len(block), len(texts))
+        return rows
+
+    def _weighed(self, rows: IntArray) -> Float64Array:
+        """The entries of the vectors of texts."""
+        discounts = 1 / np.log2(2 + np.arange(FOUND))
+        idf = np.append(self._idf, 0.0)  # The last one is where "nothing" looks.
+        return np.asarray(idf[rows] * discounts)
