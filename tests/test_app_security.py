@@ -222,11 +222,11 @@ def test_a_method_that_takes_no_body_reads_none():
         assert sent[0]["status"] == 200
 
 
-def test_a_body_that_trickles_in_is_given_up():
-    guard = Guard(quiet, SETTINGS, body_seconds=0.05)
-    slow = [part(b"a", True), 0.2, part(b"b", False)]
+def test_a_body_that_trickles_in_is_given_up_and_so_is_its_place():
+    guard = Guard(quiet, SETTINGS, body_seconds=0.05, bodies_together=10)
+    slow = [part(b"a" * 8, True), 0.2, part(b"b", False)]
     assert asyncio.run(through(guard, slow))[0]["status"] == 408
-    assert asyncio.run(through(guard, [part(b"a", False)]))[0]["status"] == 200
+    assert asyncio.run(through(guard, [part(b"a" * 8, False)]))[0]["status"] == 200
 
 
 def test_all_bodies_together_are_bounded_and_given_free_again():

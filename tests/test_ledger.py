@@ -117,6 +117,8 @@ def test_the_ledger_lies_in_the_data_folder_and_is_made_only_on_request(tmp_path
     assert Ledger.open().folder == tmp_path / "home" / "ledger"
     assert [each.name for each in (tmp_path / "home").iterdir()] == ["ledger"]
     assert Ledger.open(create=False).entries() == []
+    with pytest.raises(UsageError, match="negative"):
+        Ledger.open(create=False).entries(-1)
 
 
 # What adds up

@@ -21,7 +21,7 @@ from sottovoce.engines.base import EngineError, Hit
 from sottovoce.engines.dense import Dense
 from sottovoce.engines.json_http import JsonHttp
 from sottovoce.engines.opensearch import OpenSearch
-from sottovoce.engines.remote import Address, is_loopback
+from sottovoce.engines.remote import Address, Fields, is_loopback, read_hits
 from sottovoce.errors import PrivacyWarning, UsageError
 from sottovoce.text.words import words
 
@@ -473,3 +473,13 @@ def test_a_wrong_name_says_what_to_type_and_repeats_nothing(library, spec, messa
 def test_an_engine_on_this_machine_needs_documents(spec):
     with pytest.raises(UsageError, match="say which"):
         choose_engine(spec)
+
+
+@pytest.mark.parametrize("wrong", [None, "", True, 1.5, ["1"], {"id": "1"}])
+def test_a_result_without_an_id_is_no_result(wrong):
+    fields = Fields(id="id")
+    rows = [{"id": "1", "text": "one"}, {"id": wrong, "text": "two"}]
+    with pytest.raises(EngineError, match="somewhere: a result has no id at 'id'"):
+        read_hits("somewhere", rows, fields, 2)
+    assert [hit.doc_id for hit in read_hits("somewhere", rows, fields, 1)] == ["1"]
+    assert [hit.doc_id for hit in read_hits("somewhere", [{"id": 0}], fields, 1)] == ["0"]

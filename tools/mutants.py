@@ -43,11 +43,11 @@ TARGETS = {
     "obfuscation/vectors.py": ("test_vector_search", "test_vector_noise"),
     "ledger/book.py": ("test_ledger", "test_ledger_damage"),
     "ledger/database.py": ("test_ledger", "test_ledger_damage"),
-    "ledger/entries.py": ("test_ledger", "test_ledger_damage"),
-    "ledger/ledger.py": ("test_ledger", "test_ledger_damage"),
+    "ledger/entries.py": ("test_ledger", "test_ledger_damage", "test_cover"),
+    "ledger/ledger.py": ("test_ledger", "test_ledger_damage", "test_ledger_older", "test_cover"),
     "engines/http_client.py": ("test_http_client",),
     "engines/remote.py": ("test_remote_engines",),
-    "app/security.py": ("test_app_security",),
+    "app/security.py": ("test_app_security", "service/test_service_search_box"),
 }
 """Files of the package, and the tests that answer for them."""
 EXPLAINED = Path(__file__).with_name("mutants.toml")

@@ -81,6 +81,8 @@ def test_nobody_without_the_key_reads_a_description(stranger, key):
     for path in ("/opensearch/wrong/form.xml", f"/opensearch/{key[:-1]}/fragment.xml"):
         assert stranger.get(path).status_code == 404
         assert stranger.get(path, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+    right = f"/opensearch/{key}/form.xml"
+    assert stranger.post(right, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
 
 
 def test_the_form_of_the_address_bar_leads_to_a_code_that_is_good_for_once(stranger, key):
