@@ -45,7 +45,7 @@ class Setting:
             return parts[1] if parts[2] == "-" else f"{parts[1]}, ε {parts[2]}"
         if parts[0] == "chorus":
             return f"chorus of {parts[1]} ({parts[2]}), ε {parts[3]}"
-        return "random strings"
+        return f"random strings, {' '.join(parts[1:-1])}"
 
     @property
     def is_cover(self) -> bool:
