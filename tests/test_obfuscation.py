@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import pickle
 import traceback
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -14,9 +16,12 @@ from scipy import stats
 
 from sottovoce import Obfuscator, TextPipeline, WordSpace, mechanism
 from sottovoce.errors import PrivacyWarning, SottovoceError, UnknownWordError, UsageError
+from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms import WordMechanism, kind, names
+from sottovoce.mechanisms.base import Rewriting, TextMechanism
 from sottovoce.mechanisms.cmp import CMP
 from sottovoce.mechanisms.noise import NoiseMechanism
+from sottovoce.obfuscation.memory import Memory
 from sottovoce.randomness import UNIT, Draws
 from sottovoce.spaces import SpaceWriter
 from sottovoce.testing import SECRET
@@ -248,3 +253,43 @@ def test_five_thousand_words_are_the_same_for_any_batch_size_and_workers(name, f
     ]
     assert sum(len(variants[0].split()) for variants in runs[0]) >= 5000
     assert runs[0] == runs[1] == runs[2] == runs[3]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Careless(TextMechanism):
+    """Rewrites texts as it is told."""
+
+    name: ClassVar[str] = "careless"
+    summary: ClassVar[str] = "gives anything"
+    paper: ClassVar[str] = ""
+    variants: tuple[str, ...] = ()
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee("none", None, scope="text")
+
+    def rewrite(self, text, n, pipeline, rng):
+        return Rewriting(self.variants)
+
+
+@pytest.mark.parametrize(
+    "variants", [("bread", "Skin  CANCER"), ("bread", "Bread"), ("bread", "milk", "salt")]
+)
+def test_what_gives_a_text_back_or_too_much_releases_nothing(variants):
+    with pytest.raises(SottovoceError, match="nothing was released") as caught:
+        list(Obfuscator(Careless(variants=variants), n=2).obfuscate(["skin cancer"]))
+    assert "skin" not in str(caught.value)
+    (fine,) = Obfuscator(Careless(variants=variants[:1]), n=2).obfuscate(["skin cancer"])
+    assert fine.variants == ("bread",)
+
+
+def test_padding_is_not_remembered_as_a_word(small_space):
+    cmp = mechanism("cmp", space=small_space)
+    words = " ".join(small_space.words(np.arange(3)))
+    memory = Memory(b"secret", cmp, 2, "once")
+    names = [
+        memory.names(TextPipeline(pad_to=pad_to).prepare(words, small_space), cmp)
+        for pad_to in (0, 8)
+    ]
+    assert len(names[0]) == 3
+    assert names[1] == names[0]
