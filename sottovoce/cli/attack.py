@@ -12,6 +12,7 @@ from sottovoce.choices import RELEASES, Release
 from sottovoce.cli.option_groups import grouped
 from sottovoce.cli.options import (
     AsJson,
+    Corpus,
     DeviceOptions,
     Seed,
     SpaceOptions,
@@ -77,13 +78,7 @@ def attack(
         str | None,
         typer.Option(help="The engine's encoder, if it has one: the engine is an attacker, too."),
     ] = None,
-    corpus: Annotated[
-        Path | None,
-        typer.Option(
-            help="Documents of the engine, or of fea: what variants and queries of the log find "
-            "there is compared, too (BM25)."
-        ),
-    ] = None,
+    corpus: Corpus = None,
     add_originals: Annotated[
         bool, typer.Option("--add-originals", help="Add originals that the log lacks to it.")
     ] = False,

@@ -84,6 +84,15 @@ def _checked_figure(path: Path | None) -> Path | None:
 # Groups
 
 
+Corpus = Annotated[
+    Path | None,
+    typer.Option(
+        help="Documents (JSON lines or text) from which fea takes its words; to attack, the "
+        "engine's: what is found there is compared, too."
+    ),
+]
+
+
 @dataclass(frozen=True)
 class SpaceOptions:
     """What a mechanism works on that replaces words."""
@@ -105,10 +114,7 @@ class SpaceOptions:
 class ResourceOptions(SpaceOptions):
     """What any mechanism works on."""
 
-    corpus: Annotated[
-        Path | None,
-        typer.Option(help="Your documents (JSON lines or text), from which fea takes its words."),
-    ] = None
+    corpus: Corpus = None
     pool: Annotated[
         str | None,
         typer.Option(
