@@ -38,7 +38,7 @@ TARGETS = {
     "search/vector_boundary.py": ("test_vector_search",),
     "obfuscation/obfuscator.py": ("test_obfuscation", "test_same_text"),
     "obfuscation/words.py": ("test_obfuscation", "test_unknown_words"),
-    "obfuscation/memory.py": ("test_same_text", "test_private_search"),
+    "obfuscation/memory.py": ("test_obfuscation", "test_same_text", "test_private_search"),
     "obfuscation/chorus.py": ("test_chorus",),
     "obfuscation/vectors.py": ("test_vector_search", "test_vector_noise"),
     "ledger/book.py": ("test_ledger", "test_ledger_damage"),
