@@ -64,6 +64,22 @@ def test_scores_are_the_cosines_of_what_is_found(engine):
     assert attacker.infer().queries[0].rank == 1
 
 
+def test_documents_that_no_query_of_the_log_finds_tell_nothing():
+    apart = [Document("x", "", "zebra"), Document("y", "", "giraffe"), Document("z", "", "okapi")]
+    release = Released("1", "melanoma skin", ("zebra", "giraffe", "okapi", "tumour"))
+    inference = AnswersAttacker(BM25([*DOCUMENTS, *apart]), [release], LOG).infer()
+    assert inference.queries[0].rank == 1
+
+
+def test_a_query_that_finds_everything_is_not_preferred(engine):
+    """Its vector is longer; only its direction counts."""
+    everything = " ".join(text.split()[0] for text in TEXTS)
+    log = QueryLog([everything, *LOG.queries])
+    release = Released("1", "melanoma skin", ("tumour", "excision"))
+    (query,) = AnswersAttacker(engine, [release], log).infer().queries
+    assert (query.rank, query.ties) == (1.0, 0)
+
+
 def test_variants_are_seen_one_after_the_other(engine):
     release = Released("1", "melanoma skin", ("stadium final", "tumour", "excision dermatologist"))
     attacker = AnswersAttacker(engine, [release], LOG)

@@ -68,11 +68,11 @@ class AnswersAttacker:
         for release, target in zip(self._releases, self._targets.tolist(), strict=True):
             seen = list(dict.fromkeys(map(folded_text, release.variants[:variants])))
             rows = self._found([text for text in seen if text])
+            # Documents that no query of the log finds tell none of them from another.
             known = np.where(rows < len(self._idf), rows, NOTHING)
-            # The release's vector, with a zero at the end where "nothing" looks.
+            # The release's vector, with a zero at the end: the weight of "nothing".
             release_vector = np.zeros(len(self._idf) + 1)
             np.add.at(release_vector, known, self._weighed(known))
-            release_vector[NOTHING] = 0.0
             scores = (release_vector[self._rows] * self._weights).sum(axis=1) / self._lengths
             rank, ties = Scored(everyone, scores).rank(target, size)
             ranked.append(Attacked(release.id, len(release.variants[:variants]), rank, ties))
