@@ -19,7 +19,7 @@ from sottovoce.privacy.attacks.query_log import QueryLog
 from sottovoce.privacy.attacks.reasons import ANOTHER_LAW, NO_LOG, NO_MECHANISM, WHOLE_RELEASE
 from sottovoce.privacy.attacks.releases import Released, read_releases
 from sottovoce.privacy.attacks.report import RiskReport
-from sottovoce.privacy.attacks.run_state import ATTACKS
+from sottovoce.privacy.attacks.run_state import ATTACKS, BY_TEXTS
 from sottovoce.privacy.attacks.word_means import COMPARED
 from sottovoce.privacy.attacks.words import WordRecovery
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
@@ -387,7 +387,7 @@ def test_all_attacks_are_run_by_default(small_space: WordSpace) -> None:
     tried = [recovery.attack for _, recovery in report.recoveries]
     assert tried == list(ON_WORDS)
     assert [inference.attack for _, inference in report.inferences] == [*COMPARED, "aligned"]
-    assert {*tried, "aligned", "means", "answers"} == set(ATTACKS)
+    assert {*tried, "aligned", *BY_TEXTS} == set(ATTACKS)
     for name in ATTACKS:
         alone = attack(releases, mechanism=santext, log=log, counts=[4], attacks=[name])
         assert [r for r in report.recoveries if r[1].attack == name] == list(alone.recoveries)

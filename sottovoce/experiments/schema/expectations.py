@@ -62,6 +62,7 @@ from sottovoce.experiments.schema.experiment import (
 from sottovoce.experiments.schema.problems import Document, Place
 from sottovoce.experiments.schema.values import meant
 from sottovoce.experiments.tables import COLUMNS, NO_PRIVACY, PRIVATE, SAME_DEPTH
+from sottovoce.privacy.attacks.run_state import BY_TEXTS
 from sottovoce.privacy.attacks.word_means import COMPARED
 
 Expectations: TypeAlias = tuple[tuple[Expected, ...], tuple[ExpectedOrder, ...]]
@@ -281,8 +282,8 @@ def _privacy_measures(privacy: Privacy) -> Iterator[Measure]:
     yield from (Measure("similarity", name) for name in privacy.similarity)
     if privacy.log is not None:
         encoders = [without_path(encoder_name(name)) for name in privacy.inference_encoders]
-        encoders += ["aligned"] if "aligned" in privacy.attacks else []
+        encoders += [name for name in ("aligned", "remade") if name in privacy.attacks]
         encoders += COMPARED if "means" in privacy.attacks else []
         yield from (Measure(risk, encoder) for encoder in encoders for risk in INFERENCE)
-    words = [attack for attack in privacy.attacks if attack not in ("aligned", "means", "answers")]
+    words = [attack for attack in privacy.attacks if attack not in ("aligned", *BY_TEXTS)]
     yield from (Measure(share, attack) for attack in words for share in RECOVERY)

@@ -18,7 +18,7 @@ import numpy as np
 from sottovoce.engines import SearchEngine
 from sottovoce.errors import UsageError
 from sottovoce.privacy.attacks.cosine import originals_in
-from sottovoce.privacy.attacks.queries import Scored
+from sottovoce.privacy.attacks.queries import Scored, largest
 from sottovoce.privacy.attacks.query_log import QueryLog
 from sottovoce.privacy.attacks.ranked import DEPTH, Attacked, Inference
 from sottovoce.privacy.attacks.releases import Released
@@ -66,16 +66,9 @@ class AnswersAttacker:
         size = len(self._rows)
         everyone, ranked = np.arange(size), []
         for release, target in zip(self._releases, self._targets.tolist(), strict=True):
-            seen = list(dict.fromkeys(map(folded_text, release.variants[:variants])))
-            rows = self._found([text for text in seen if text])
-            # Documents that no query of the log finds tell none of them from another.
-            known = np.where(rows < len(self._idf), rows, NOTHING)
-            # The release's vector, with a zero at the end: the weight of "nothing".
-            release_vector = np.zeros(len(self._idf) + 1)
-            np.add.at(release_vector, known, self._weighed(known))
-            scores = (release_vector[self._rows] * self._weights).sum(axis=1) / self._lengths
-            rank, ties = Scored(everyone, scores).rank(target, size)
-            ranked.append(Attacked(release.id, len(release.variants[:variants]), rank, ties))
+            seen = release.variants[:variants]
+            rank, ties = Scored(everyone, self._scores(seen)).rank(target, size)
+            ranked.append(Attacked(release.id, len(seen), rank, ties))
         return Inference(
             attack=f"{NAME} ({self._engine.name})",
             knows=f"a log of {size:,} queries with the true one in it, and what the engine "
@@ -87,6 +80,21 @@ class AnswersAttacker:
             depth=DEPTH,
             queries=tuple(ranked),
         )
+
+    def likely(self, count: int) -> list[IntArray]:
+        """The queries that find most of what each release finds, the likeliest first."""
+        return [largest(self._scores(release.variants), count) for release in self._releases]
+
+    def _scores(self, variants: Sequence[str]) -> Float64Array:
+        """The cosine of each query with a release, but for the length of the release's vector."""
+        seen = list(dict.fromkeys(map(folded_text, variants)))
+        rows = self._found([text for text in seen if text])
+        # Documents that no query of the log finds tell none of them from another.
+        known = np.where(rows < len(self._idf), rows, NOTHING)
+        # The release's vector, with a zero at the end: the weight of "nothing".
+        release_vector = np.zeros(len(self._idf) + 1)
+        np.add.at(release_vector, known, self._weighed(known))
+        return np.asarray((release_vector[self._rows] * self._weights).sum(axis=1) / self._lengths)
 
     def _found(self, texts: Sequence[str], progress: Progress | None = None) -> IntArray:
         """Numbers of the first documents of each text, ``NOTHING`` after the last."""

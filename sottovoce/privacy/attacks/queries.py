@@ -70,6 +70,11 @@ class Scored(NamedTuple):
         return 1 + float((lead > margin).sum()) + ties / 2, ties
 
 
+def largest(scores: Float64Array, count: int) -> IntArray:
+    """Where the largest scores stand, the largest first; equal ones in their order."""
+    return np.argsort(-scores, kind="stable")[:count]
+
+
 Scorer: TypeAlias = Callable[[Float32Array, Shape | None], Scored]
 """Scores a log by the rows of a release, and by its shape where that shows."""
 

@@ -10,6 +10,8 @@ RANDOM_ORDER = "the words of the variants are in random order"
 WHOLE_TEXTS = "the mechanism replaces whole texts: there are no words to line up"
 BY_GROUP = "a query is never named more often than what stands for it in the set"
 REWRITTEN = "no attack here knows how this mechanism rewrites a text"
+COMPUTED = "the mechanism computes what it releases: 'remade' computes it again"
+DRAWN = "the mechanism draws what it releases: the same text gives other variants each time"
 ANOTHER_LAW = (
     "this mechanism cannot have made these releases: name its parameters, its space and its output "
     "vocabulary as they were"

@@ -9,7 +9,13 @@ from sottovoce.choices import Release
 from sottovoce.encoders import Encoder
 from sottovoce.engines import SearchEngine
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.mechanisms.base import Mechanism, PoolMechanism, SetMechanism, WordMechanism
+from sottovoce.mechanisms.base import (
+    Mechanism,
+    PoolMechanism,
+    SetMechanism,
+    TextMechanism,
+    WordMechanism,
+)
 from sottovoce.privacy.attacks.by_answers import AnswersAttacker
 from sottovoce.privacy.attacks.company.run import attack_released_sets
 from sottovoce.privacy.attacks.cosine import infer
@@ -21,6 +27,8 @@ from sottovoce.privacy.attacks.query_log import QueryLog
 from sottovoce.privacy.attacks.reasons import (
     ANOTHER_LAW,
     BY_GROUP,
+    COMPUTED,
+    DRAWN,
     NO_LOG,
     NO_MECHANISM,
     NO_ORDER,
@@ -30,11 +38,12 @@ from sottovoce.privacy.attacks.reasons import (
     WHOLE_TEXTS,
 )
 from sottovoce.privacy.attacks.releases import Released
+from sottovoce.privacy.attacks.remade import LIKELY, infer_by_remaking
 from sottovoce.privacy.attacks.report import RiskReport
-from sottovoce.privacy.attacks.run_state import ATTACKS, Attack, PriorName, RunState
+from sottovoce.privacy.attacks.run_state import ATTACKS, BY_TEXTS, Attack, PriorName, RunState
 from sottovoce.privacy.attacks.sentences import infer_sentences
 from sottovoce.privacy.attacks.unordered import find_places
-from sottovoce.privacy.attacks.word_means import infer_by_words, space_for
+from sottovoce.privacy.attacks.word_means import infer_by_words, likely_by_words, space_for
 from sottovoce.privacy.attacks.words import WordRecovery, judge, shown_words
 from sottovoce.randomness import Randomness, is_seeded
 from sottovoce.spaces.space import WordSpace
@@ -134,7 +143,9 @@ def attack(
             for asked in dict.fromkeys((engine, getattr(mechanism, "engine", None))):
                 if asked is not None:
                     run.by_answers(log, asked)
-    if set(run.attacks) <= {"means", "answers"} and denoiser is None:
+        if "remade" in run.attacks and isinstance(mechanism, TextMechanism):
+            run.by_remaking(log, mechanism, space)
+    if set(run.attacks) <= BY_TEXTS and denoiser is None:
         pass  # Only ways to compare texts were asked for.
     elif mechanism is None or isinstance(mechanism, WordMechanism):
         run.by_place(mechanism)
@@ -143,7 +154,8 @@ def attack(
         if isinstance(mechanism, SetMechanism):
             run.by_company(mechanism, session)
         elif not isinstance(mechanism, PoolMechanism):
-            run.not_tried["aligned"] = REWRITTEN
+            computes = isinstance(mechanism, TextMechanism) and not mechanism.may_repeat
+            run.not_tried["aligned"] = COMPUTED if computes else REWRITTEN
         elif log is not None and "aligned" in run.attacks:
             run.by_sentence(log, mechanism)
     return RiskReport(
@@ -187,10 +199,7 @@ class _Run(RunState):
         if isinstance(self.mechanism, SetMechanism):
             self.not_tried["means"] = BY_GROUP
             return
-        try:
-            space = space_for(self.mechanism, space)
-        except SottovoceError as error:
-            self.not_tried["means"] = str(error)
+        space = self._space(space)
         for n in self.seen:
             inferences = infer_by_words(
                 self.releases,
@@ -202,6 +211,14 @@ class _Run(RunState):
                 progress=self.progress,
             )
             self.inferences += [(n, inference) for inference in inferences]
+
+    def _space(self, space: WordSpace | None) -> WordSpace | None:
+        """Where words have vectors; None where no space is there, and that is told."""
+        try:
+            return space_for(self.mechanism, space)
+        except SottovoceError as error:
+            self.not_tried["means"] = str(error)
+            return None
 
     def by_answers(self, log: QueryLog, engine: SearchEngine) -> None:
         """Query inference by what is found."""
@@ -216,6 +233,35 @@ class _Run(RunState):
             progress=self.progress,
         )
         self.inferences += [(n, attacker.infer(n)) for n in self.seen]
+        if isinstance(self.mechanism, TextMechanism):
+            self.likely.append(attacker.likely(LIKELY))
+
+    def by_remaking(self, log: QueryLog, mechanism: TextMechanism, space: WordSpace | None) -> None:
+        """Query inference by letting the mechanism rewrite likely queries."""
+        if mechanism.may_repeat:
+            self.not_tried["remade"] = DRAWN
+            return
+        likely = [*self.likely]
+        likely.append(
+            likely_by_words(
+                self.releases,
+                log,
+                self._space(space),
+                LIKELY,
+                add_originals=self.add_originals,
+            )
+        )
+        inference = infer_by_remaking(
+            self.releases,
+            log,
+            mechanism,
+            self.pipeline,
+            list(zip(*likely, strict=True)),
+            add_originals=self.add_originals,
+            rng=self.rng,
+            progress=self.progress,
+        )
+        self.inferences.append((self.seen[-1], inference))
 
     def by_sentence(self, log: QueryLog, mechanism: PoolMechanism) -> None:
         """Query inference by the noise of a mechanism that replaces whole texts."""
@@ -277,7 +323,7 @@ class _Run(RunState):
         if mechanism is None:
             self.not_tried["attacks that know the mechanism"] = NO_MECHANISM
             return
-        if set(self.attacks) <= {"mode", "means", "answers"} and self.denoiser is None:
+        if set(self.attacks) <= {"mode", *BY_TEXTS} and self.denoiser is None:
             return
         attacker = KnowingAttacker.of(self, mechanism)
         for n, (texts, _) in zip(self.seen, placed, strict=True):

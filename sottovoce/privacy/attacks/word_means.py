@@ -19,7 +19,7 @@ import numpy as np
 
 from sottovoce.mechanisms.base import Mechanism
 from sottovoce.privacy.attacks.cosine import RELEASES_AT_A_TIME, originals_in
-from sottovoce.privacy.attacks.queries import Scored
+from sottovoce.privacy.attacks.queries import Scored, largest
 from sottovoce.privacy.attacks.query_log import QueryLog
 from sottovoce.privacy.attacks.ranked import DEPTH, Attacked, Inference
 from sottovoce.privacy.attacks.releases import Released
@@ -27,7 +27,7 @@ from sottovoce.privacy.attacks.word_bags import Bags, TextVectors, WordVectors, 
 from sottovoce.resources.local import load_space
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text.comparing import folded_text
-from sottovoce.types import Float64Array, Progress
+from sottovoce.types import Float64Array, IntArray, Progress
 
 SCORES_AT_A_TIME = 8_000_000
 """Bounds the memory of a block of releases, whatever the log."""
@@ -66,21 +66,15 @@ def infer_by_words(
     attacked = [release for release in releases if release.variants]
     targets, beside = originals_in(log, [release.text for release in attacked], add_originals)
     texts = [list(map(folded_text, release.variants[:variants])) for release in attacked]
-    parts = {vectors.name: _parts(log, beside, vectors) for vectors in _vectors(log, space)}
     ranked: dict[str, list[Attacked]] = {name: [] for name in attacks}
     size = len(log) + len(beside)
     everyone = np.arange(size)
-    at_a_time = max(1, min(RELEASES_AT_A_TIME, SCORES_AT_A_TIME // size))
-    for start in range(0, len(texts), at_a_time):
-        block = texts[start : start + at_a_time]
-        cosines = {name: _cosines(listed, block) for name, listed in parts.items()}
-        for name, by in attacks.items():
-            scores = np.sum([cosines[kind] for kind in by], axis=0)
-            for at, row in enumerate(scores.T, start=start):
-                rank, ties = Scored(everyone, row).rank(int(targets[at]), size)
-                ranked[name].append(Attacked(attacked[at].id, len(texts[at]), rank, ties))
+    for at, scores in enumerate(_scores(texts, log, beside, space, attacks)):
+        for name, row in scores.items():
+            rank, ties = Scored(everyone, row).rank(int(targets[at]), size)
+            ranked[name].append(Attacked(attacked[at].id, len(texts[at]), rank, ties))
         if progress is not None:
-            progress(start + len(block), len(texts))
+            progress(at + 1, len(texts))
     uses = "uses nothing else of it" if is_own else "does not use the mechanism"
     whose = "the mechanism's space" if is_own else "the space"
     where = "" if space is None else f" in {whose} {space.name}"
@@ -97,6 +91,46 @@ def infer_by_words(
         )
         for name, by in attacks.items()
     ]
+
+
+def likely_by_words(
+    releases: Sequence[Released],
+    log: QueryLog,
+    space: WordSpace | None,
+    count: int,
+    *,
+    add_originals: bool = False,
+) -> list[IntArray]:
+    """The queries whose words are most like those of each release, the likeliest first."""
+    attacked = [release for release in releases if release.variants]
+    _, beside = originals_in(log, [release.text for release in attacked], add_originals)
+    texts = [list(map(folded_text, release.variants)) for release in attacked]
+    by = WITHOUT_SPACE if space is None else {CENTRED: COMPARED[CENTRED]}
+    return [
+        largest(row, count)
+        for scores in _scores(texts, log, beside, space, by)
+        for row in scores.values()
+    ]
+
+
+def _scores(
+    texts: Sequence[Sequence[str]],
+    log: QueryLog,
+    beside: Sequence[str],
+    space: WordSpace | None,
+    attacks: dict[str, tuple[str, ...]],
+) -> Iterator[dict[str, Float64Array]]:
+    """The scores of the log, and of what is beside it, by each attack; one release at a time."""
+    parts = {vectors.name: _parts(log, beside, vectors) for vectors in _vectors(log, space)}
+    at_a_time = max(1, min(RELEASES_AT_A_TIME, SCORES_AT_A_TIME // (len(log) + len(beside))))
+    for start in range(0, len(texts), at_a_time):
+        block = texts[start : start + at_a_time]
+        cosines = {name: _cosines(listed, block) for name, listed in parts.items()}
+        for column in range(len(block)):
+            yield {
+                name: np.sum([cosines[kind][:, column] for kind in by], axis=0)
+                for name, by in attacks.items()
+            }
 
 
 def space_for(mechanism: Mechanism | None, space: WordSpace | None = None) -> WordSpace:
