@@ -22,6 +22,7 @@ from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.mechanisms.cover import Cover
 from sottovoce.pool_making import cleaned, popularity_like, strings_of
 from sottovoce.pools import Pool
+from sottovoce.privacy.attacks.by_answers import AnswersAttacker
 from sottovoce.privacy.attacks.company.beliefs import (
     Belief,
     LikeHistory,
@@ -32,6 +33,8 @@ from sottovoce.privacy.attacks.company.beliefs import (
 )
 from sottovoce.privacy.attacks.company.run import strings_near
 from sottovoce.privacy.attacks.company.sets import SeenSet
+from sottovoce.privacy.attacks.cosine import originals_in
+from sottovoce.privacy.attacks.query_log import QueryLog
 from sottovoce.text import TextPipeline, folded_text
 from sottovoce.types import UNKNOWN, BoolArray, Float32Array, Float64Array, IntArray
 
@@ -227,6 +230,7 @@ class CoverBench:
         self._scores = [base.reranker.all_scores(text) for text in self.texts]
         self._ready: dict[str, list[Ready]] = {}
         self._cut_logs: dict[str, CutLogs] = {}
+        self._engines_as_attackers: dict[tuple[str, str], AnswersAttacker] = {}
 
     # What is found
 
@@ -283,6 +287,15 @@ class CoverBench:
             logs = self.attack_logs()
             self._cut_logs[setting] = CutLogs.of(mechanism, pipeline, logs, self.texts)
         return self._cut_logs[setting]
+
+    def engine_as_attacker(self, engine: str, log: str) -> AnswersAttacker:
+        """An engine with what it finds for the queries of a log; kept for the next mechanism."""
+        if (engine, log) not in self._engines_as_attackers:
+            queries = QueryLog(self.attack_logs()[log])
+            _, beside = originals_in(queries, self.texts, add_originals=True)
+            asked = self.answers[engine].engine
+            self._engines_as_attackers[engine, log] = AnswersAttacker(asked, queries, beside)
+        return self._engines_as_attackers[engine, log]
 
     def histories(self, fold: Fold, pool: Pool) -> dict[str, list[str]]:
         """For each query the nearest other ones of its kind, but for what stands for it."""

@@ -113,6 +113,14 @@ def named_by_words(
     return max(hits, key=total)
 
 
+def named_by_answers(
+    bench: CoverBench, results: Sequence[Obfuscation], n: int, name: str, engine: str
+) -> dict[str, float]:
+    """What an engine names by what it found."""
+    inference = bench.engine_as_attacker(engine, name).infer(releases(bench, results, n))
+    return {query.id: float(query.rank == 1) for query in inference.queries}
+
+
 def total(hits: Mapping[str, float]) -> float:
     """How many queries are named."""
     return sum(hits.values())
@@ -154,7 +162,12 @@ class WordsJob:
             named = attacker.named(releases(bench, results), counts)
             for n in counts:
                 strongest = {
-                    name: max(hits, named_by_words(bench, results, n, name, made.space), key=total)
+                    name: max(
+                        hits,
+                        named_by_words(bench, results, n, name, made.space),
+                        named_by_answers(bench, results, n, name, self.engine),
+                        key=total,
+                    )
                     for name, hits in named[n].items()
                 }
                 ndcg = found(bench, self.engine, results, n)

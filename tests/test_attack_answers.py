@@ -37,7 +37,7 @@ def test_a_query_is_named_by_variants_that_share_none_of_its_words(engine):
     """As fea makes them."""
     release = Released("1", "melanoma skin", ("dermatologist excision", "tumour"))
     other = Released("2", "bread oven", ("yeast crust", "flour"))
-    inference = AnswersAttacker(engine, [release, other], LOG).infer()
+    inference = AnswersAttacker(engine, LOG).infer([release, other])
     assert [query.rank for query in inference.queries] == [1.0, 1.0]
     assert inference.lazy.value == 1
     assert inference.attack == "answers (bm25)"
@@ -48,7 +48,7 @@ def test_what_finds_nothing_or_something_else_names_nothing(engine):
     nothing = Released("1", "melanoma skin", ("zzz", "qqq"))
     elsewhere = Released("2", "melanoma skin", ("stadium", "final"))
     none_seen = Released("3", "melanoma skin", ())
-    inference = AnswersAttacker(engine, [nothing, elsewhere, none_seen], LOG).infer()
+    inference = AnswersAttacker(engine, LOG).infer([nothing, elsewhere, none_seen])
     assert inference.queries[0].ties == len(LOG.queries) - 1
     assert inference.queries[1].rank > 1
     assert inference.unreleased == 1
@@ -57,17 +57,17 @@ def test_what_finds_nothing_or_something_else_names_nothing(engine):
 def test_scores_are_the_cosines_of_what_is_found(engine):
     """By hand: one document a text, so the only query that finds the variant's has cosine 1."""
     release = Released("1", "mortgage arrears", ("bank debt",))
-    attacker = AnswersAttacker(engine, [release], LOG)
+    attacker = AnswersAttacker(engine, LOG)
     assert attacker._rows[:, 0].tolist() == [0, 1, 2, 3, 4]
     assert (attacker._rows[:, 1:] == -1).all()
     assert attacker._idf == pytest.approx(np.full(5, np.log(5)))
-    assert attacker.infer().queries[0].rank == 1
+    assert attacker.infer([release]).queries[0].rank == 1
 
 
 def test_documents_that_no_query_of_the_log_finds_tell_nothing():
     apart = [Document("x", "", "zebra"), Document("y", "", "giraffe"), Document("z", "", "okapi")]
     release = Released("1", "melanoma skin", ("zebra", "giraffe", "okapi", "tumour"))
-    inference = AnswersAttacker(BM25([*DOCUMENTS, *apart]), [release], LOG).infer()
+    inference = AnswersAttacker(BM25([*DOCUMENTS, *apart]), LOG).infer([release])
     assert inference.queries[0].rank == 1
 
 
@@ -76,15 +76,26 @@ def test_a_query_that_finds_everything_is_not_preferred(engine):
     everything = " ".join(text.split()[0] for text in TEXTS)
     log = QueryLog([everything, *LOG.queries])
     release = Released("1", "melanoma skin", ("tumour", "excision"))
-    (query,) = AnswersAttacker(engine, [release], log).infer().queries
+    (query,) = AnswersAttacker(engine, log).infer([release]).queries
     assert (query.rank, query.ties) == (1.0, 0)
+
+
+def test_an_original_that_the_log_lacks_is_put_beside_it(engine):
+    release = Released("1", "melanoma tumour", ("dermatologist excision",))
+    attacker = AnswersAttacker(engine, LOG, ["melanoma tumour"])
+    inference = attacker.infer([release])
+    assert (inference.added, inference.log) == (1, len(LOG) + 1)
+    # Both queries on melanoma find the same document.
+    assert (inference.queries[0].rank, inference.queries[0].ties) == (1.5, 1)
+    with pytest.raises(UsageError, match="log"):
+        attacker.infer([Released("2", "another one", ("excision",))])
 
 
 def test_variants_are_seen_one_after_the_other(engine):
     release = Released("1", "melanoma skin", ("stadium final", "tumour", "excision dermatologist"))
-    attacker = AnswersAttacker(engine, [release], LOG)
-    assert attacker.infer(1).queries[0].rank > 1
-    assert attacker.infer(3).queries[0].rank == 1
+    attacker = AnswersAttacker(engine, LOG)
+    assert attacker.infer([release], 1).queries[0].rank > 1
+    assert attacker.infer([release], 3).queries[0].rank == 1
 
 
 def test_the_attack_has_it_with_an_engine_and_for_mechanisms_that_ask_one(engine, monkeypatch):

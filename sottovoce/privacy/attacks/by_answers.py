@@ -17,9 +17,8 @@ import numpy as np
 
 from sottovoce.engines import SearchEngine
 from sottovoce.errors import UsageError
-from sottovoce.privacy.attacks.cosine import originals_in
 from sottovoce.privacy.attacks.queries import Scored, largest
-from sottovoce.privacy.attacks.query_log import QueryLog
+from sottovoce.privacy.attacks.query_log import NOT_THERE, QueryLog, require_in_log
 from sottovoce.privacy.attacks.ranked import DEPTH, Attacked, Inference
 from sottovoce.privacy.attacks.releases import Released
 from sottovoce.text.comparing import folded_text
@@ -33,27 +32,28 @@ NOTHING = -1
 
 
 class AnswersAttacker:
-    """An engine on this machine, with what it finds for every query of a log."""
+    """An engine on this machine, with what it finds for every query of a log.
+
+    beside
+        Originals that the log lacks, folded.
+    """
 
     def __init__(
         self,
         engine: SearchEngine,
-        releases: Sequence[Released],
         log: QueryLog,
+        beside: Sequence[str] = (),
         *,
-        add_originals: bool = False,
         progress: Progress | None = None,
     ) -> None:
         if engine.remote:
             raise UsageError("an attack by answers asks for the whole log: only an engine here")
         self._engine = engine
-        self._releases = [release for release in releases if release.variants]
-        self._unreleased = len(releases) - len(self._releases)
-        texts = [release.text for release in self._releases]
-        self._targets, beside = originals_in(log, texts, add_originals)
+        queries = [*log.queries, *beside]
+        self._places = {query: place for place, query in enumerate(queries)}
         self._added = len(beside)
         self._numbers: dict[str, int] = {}
-        self._rows = self._found([*log.queries, *beside], progress)
+        self._rows = self._found(queries, progress)
         # What nearly every query finds says little about any of them.
         met = np.bincount(self._rows[self._rows != NOTHING], minlength=len(self._numbers))
         self._idf = np.log(len(self._rows) / np.maximum(met, 1))
@@ -61,11 +61,15 @@ class AnswersAttacker:
         lengths = np.sqrt((self._weights**2).sum(axis=1))
         self._lengths = np.where(lengths > 0, lengths, 1.0)
 
-    def infer(self, variants: int | None = None) -> Inference:
+    def infer(self, releases: Sequence[Released], variants: int | None = None) -> Inference:
         """Attack every release by itself."""
+        attacked = [release for release in releases if release.variants]
+        originals = [folded_text(release.text) for release in attacked]
+        targets = [self._places.get(text, NOT_THERE) for text in originals]
+        require_in_log(targets.count(NOT_THERE), len(targets), add_originals=False)
         size = len(self._rows)
         everyone, ranked = np.arange(size), []
-        for release, target in zip(self._releases, self._targets.tolist(), strict=True):
+        for release, target in zip(attacked, targets, strict=True):
             seen = release.variants[:variants]
             rank, ties = Scored(everyone, self._scores(seen)).rank(target, size)
             ranked.append(Attacked(release.id, len(seen), rank, ties))
@@ -76,14 +80,15 @@ class AnswersAttacker:
             "mechanism",
             log=size,
             added=self._added,
-            unreleased=self._unreleased,
+            unreleased=len(releases) - len(attacked),
             depth=DEPTH,
             queries=tuple(ranked),
         )
 
-    def likely(self, count: int) -> list[IntArray]:
+    def likely(self, releases: Sequence[Released], count: int) -> list[IntArray]:
         """The queries that find most of what each release finds, the likeliest first."""
-        return [largest(self._scores(release.variants), count) for release in self._releases]
+        attacked = [release for release in releases if release.variants]
+        return [largest(self._scores(release.variants), count) for release in attacked]
 
     def _scores(self, variants: Sequence[str]) -> Float64Array:
         """The cosine of each query with a release, but for the length of the release's vector."""

@@ -18,7 +18,7 @@ from sottovoce.mechanisms.base import (
 )
 from sottovoce.privacy.attacks.by_answers import AnswersAttacker
 from sottovoce.privacy.attacks.company.run import attack_released_sets
-from sottovoce.privacy.attacks.cosine import infer
+from sottovoce.privacy.attacks.cosine import infer, originals_in
 from sottovoce.privacy.attacks.denoiser import Denoiser
 from sottovoce.privacy.attacks.knowing_attacker import AnotherLawError, KnowingAttacker
 from sottovoce.privacy.attacks.open_words import knowing_words
@@ -225,16 +225,12 @@ class _Run(RunState):
         if isinstance(self.mechanism, SetMechanism):
             self.not_tried["answers"] = BY_GROUP
             return
-        attacker = AnswersAttacker(
-            engine,
-            self.releases,
-            log,
-            add_originals=self.add_originals,
-            progress=self.progress,
-        )
-        self.inferences += [(n, attacker.infer(n)) for n in self.seen]
+        texts = [release.text for release in self.releases if release.variants]
+        _, beside = originals_in(log, texts, self.add_originals)
+        attacker = AnswersAttacker(engine, log, beside, progress=self.progress)
+        self.inferences += [(n, attacker.infer(self.releases, n)) for n in self.seen]
         if isinstance(self.mechanism, TextMechanism):
-            self.likely.append(attacker.likely(LIKELY))
+            self.likely.append(attacker.likely(self.releases, LIKELY))
 
     def by_remaking(self, log: QueryLog, mechanism: TextMechanism, space: WordSpace | None) -> None:
         """Query inference by letting the mechanism rewrite likely queries."""
