@@ -32,7 +32,7 @@ from sottovoce.text.words import words
 from sottovoce.types import IntArray, Progress
 
 NAME = "remade"
-LIKELY = 50
+LIKELY = 100
 """Queries that are looked at, at most, from each list of likely ones."""
 EXACTLY = 2.0
 """The score of the very same variants."""
