@@ -45,7 +45,7 @@ from sottovoce.text import TextPipeline
 BELIEFS = ("log of", "wordfreq", "uniform", "the variants alone")
 """What an attacker goes by: a log, frequencies of a language, nothing, or what is shown alone."""
 WORDS = 60
-SEEDS = (1, 2, 3)
+SEEDS = (1, 2)
 
 
 def names_knowledge(knows: str) -> bool:
@@ -129,15 +129,15 @@ def test_every_risk_in_json_has_it_beside(report) -> None:
 
 
 @pytest.fixture(scope="module")
-def printed(default_space: WordSpace, tmp_path_factory: pytest.TempPathFactory) -> str:
+def printed(everyday_words: WordSpace, tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("files")
     queries = ["skin cancer", "divorce lawyer cost", "night bus"]
     (folder / "log.txt").write_text("\n".join([*queries, "bread prices", "milk prices"]))
-    santext = mechanism("santext:epsilon=2", space=default_space)
+    santext = mechanism("santext:epsilon=2", space=everyday_words)
     rows = [result.to_dict() for result in Obfuscator(santext, n=5, rng=5).obfuscate(queries)]
     (folder / "releases.jsonl").write_text("\n".join(map(json.dumps, rows)))
     files = [str(folder / "releases.jsonl"), "--log", str(folder / "log.txt")]
-    files += ["--space", default_space.name]
+    files += ["--space", str(everyday_words.folder)]
     runner = CliRunner(env={"COLUMNS": "300", "NO_COLOR": "1"})
     return runner.invoke(app, ["attack", *files, "--encoder", "light"]).stdout
 

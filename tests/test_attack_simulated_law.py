@@ -117,30 +117,34 @@ def test_a_seed_decides_and_blocks_do_not(small_space, monkeypatch):
     np.testing.assert_allclose(evidence.log_likelihood(places), rows, atol=2e-3)
 
 
-@pytest.fixture(scope="module")
-def on_default_space(default_space):
-    """Frequent words of the default space, twenty fresh draws of each, and their rows."""
-    cmp = mechanism("cmp", space=default_space, epsilon=10.0)
+@pytest.fixture(
+    scope="module",
+    params=["everyday_words", pytest.param("default_space", marks=pytest.mark.thorough)],
+)
+def on_real_words(request):
+    """A space, frequent words of it, twenty fresh draws of each, and their rows."""
+    space = request.getfixturevalue(request.param)
+    cmp = mechanism("cmp", space=space, epsilon=10.0)
     rng = Generator(PCG64(9))
     words = rng.integers(4000, size=80)
     drawn = cmp.sample(words, 20, rng).T
     evidence = evidence_for(cmp, "independent", rng=1)
-    return words, drawn, evidence, evidence.log_likelihood(list(drawn))
+    return space, words, drawn, evidence, evidence.log_likelihood(list(drawn))
 
 
 @pytest.mark.slow
-def test_it_is_at_least_as_good_as_mode_and_cosine(default_space, on_default_space):
-    words, drawn, _, rows = on_default_space
+def test_it_is_at_least_as_good_as_mode_and_cosine(on_real_words):
+    space, words, drawn, _, rows = on_real_words
     modes = np.array([np.bincount(ids).argmax() for ids in drawn])
-    unit = default_space.vectors / np.linalg.norm(default_space.vectors, axis=1, keepdims=True)
-    cosines = (default_space.vectors[drawn].mean(axis=1) @ unit.T).argmax(axis=1)
+    unit = space.vectors / np.linalg.norm(space.vectors, axis=1, keepdims=True)
+    cosines = (space.vectors[drawn].mean(axis=1) @ unit.T).argmax(axis=1)
     right = (rows.argmax(axis=1) == words).sum()
     assert right >= (modes == words).sum()
     assert right >= (cosines == words).sum()
 
 
 @pytest.mark.slow
-def test_it_beats_distance_alone_on_the_default_space(default_space, on_default_space):
-    words, drawn, evidence, _ = on_default_space
+def test_it_beats_distance_alone_on_real_words(on_real_words):
+    space, words, drawn, evidence, _ = on_real_words
     law = evidence.log_probabilities(words[:40])
-    assert held_out(law, drawn[:40]) > by_distance(default_space, words[:40], drawn[:40]) + 0.1
+    assert held_out(law, drawn[:40]) > by_distance(space, words[:40], drawn[:40]) + 0.1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,6 @@ from sottovoce.privacy.attacks.word_means import COMPARED
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import TextPipeline
 
-SPACE = "glove-840b-34k"
 QUERIES = [
     "skin cancer",
     "divorce lawyer cost",
@@ -29,9 +29,9 @@ LOG = [*QUERIES, *(f"{word} prices" for word in ("bread", "milk", "bus", "school
 
 
 @pytest.fixture(scope="module")
-def rows(default_space: WordSpace) -> list[str]:
+def rows(everyday_words: WordSpace) -> list[str]:
     """Releases by an exact law, which takes no time to learn."""
-    santext = mechanism("santext:epsilon=2", space=default_space)
+    santext = mechanism("santext:epsilon=2", space=everyday_words)
     results = Obfuscator(santext, n=5, rng=5).obfuscate(QUERIES)
     return [json.dumps(result.to_dict()) for result in results]
 
@@ -50,14 +50,20 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def run(*arguments: object) -> Result:
-    if "--space" not in arguments and "--pool" not in arguments:
-        arguments = (*arguments, "--space", SPACE)
-    runner = CliRunner(env={"COLUMNS": "240", "NO_COLOR": "1"})
-    return runner.invoke(app, [str(argument) for argument in arguments], catch_exceptions=True)
+@pytest.fixture
+def run(everyday_words: WordSpace) -> Callable[..., Result]:
+    """``sottovoce`` with these arguments, and a word space that is soon computed with."""
+
+    def run(*arguments: object) -> Result:
+        if "--space" not in arguments and "--pool" not in arguments:
+            arguments = (*arguments, "--space", everyday_words.folder)
+        runner = CliRunner(env={"COLUMNS": "240", "NO_COLOR": "1"})
+        return runner.invoke(app, [str(argument) for argument in arguments], catch_exceptions=True)
+
+    return run
 
 
-def test_a_file_of_ours_is_attacked_with_what_it_says_of_itself(file, log):
+def test_a_file_of_ours_is_attacked_with_what_it_says_of_itself(run, file, log):
     result = run("attack", file, "--log", log, "--seed", 1, "--encoder", "light", "--json")
     assert result.exit_code == 0, result.exception
     report = json.loads(result.stdout)
@@ -71,7 +77,7 @@ def test_a_file_of_ours_is_attacked_with_what_it_says_of_itself(file, log):
     assert "lawyer" not in result.stdout
 
 
-def test_the_two_readings_stand_at_the_end_and_in_the_figure(file, log, tmp_path):
+def test_the_two_readings_stand_at_the_end_and_in_the_figure(run, file, log, tmp_path):
     picture = tmp_path / "risk.svg"
     result = run("attack", file, "--log", log, "--encoder", "light", "--figure", picture)
     assert result.exit_code == 0, result.exception
@@ -86,7 +92,7 @@ def test_the_two_readings_stand_at_the_end_and_in_the_figure(file, log, tmp_path
     assert "lawyer" not in result.stdout + drawn
 
 
-def test_what_was_not_measured_is_said(file, tmp_path):
+def test_what_was_not_measured_is_said(run, file, tmp_path):
     result = run("attack", file, "-n", 1)
     assert "No attack on queries was tried: their risk was not measured." in result.stdout
     assert "Not tried: query inference; it needs a query log: give one." in result.stdout
@@ -97,7 +103,7 @@ def test_what_was_not_measured_is_said(file, tmp_path):
     assert "differ in their number of words" in result.stdout
 
 
-def test_a_log_without_the_originals_is_refused(file, tmp_path):
+def test_a_log_without_the_originals_is_refused(run, file, tmp_path):
     log = tmp_path / "small.txt"
     log.write_text("bread prices\nmilk prices\n")
     result = run("attack", file, "--log", log, "--encoder", "light")
@@ -127,14 +133,14 @@ def test_a_log_without_the_originals_is_refused(file, tmp_path):
         (("--log", "nowhere.txt"), "no such file"),
     ],
 )
-def test_wrong_use_says_what_to_do(file, arguments, says):
+def test_wrong_use_says_what_to_do(run, file, arguments, says):
     result = run("attack", file, *arguments)
     assert isinstance(result.exception, UsageError)
     assert says in str(result.exception)
     assert "secretmodel" not in str(result.exception)
 
 
-def test_the_engines_encoder_attacks_too(file, log):
+def test_the_engines_encoder_attacks_too(run, file, log):
     result = run(
         *("attack", file, "--log", log, "--json", "-n", 5),
         *("--encoder", "light", "--engine-encoder", "light"),
@@ -143,7 +149,7 @@ def test_the_engines_encoder_attacks_too(file, log):
     assert named == ["light", *COMPARED, "aligned"]
 
 
-def test_the_epsilon_of_the_file_is_the_one_attacked(tmp_path, default_space):
+def test_the_epsilon_of_the_file_is_the_one_attacked(run, tmp_path, everyday_words):
     path = tmp_path / "theirs.csv"
     path.write_text("id,text,obfuscatedText,mechanism,epsilon\n1,skin,water,santext,5\n")
     for named in ((), ("-m", "santext")):
@@ -152,20 +158,20 @@ def test_the_epsilon_of_the_file_is_the_one_attacked(tmp_path, default_space):
     assert "another epsilon" in str(run("attack", path, "-m", "santext:epsilon=6").exception)
 
 
-def test_mixed_files_are_refused(file):
+def test_mixed_files_are_refused(run, file):
     lines = file.read_text().splitlines()
     other = json.loads(lines[0]) | {"mechanism": "cmp:epsilon=5"}
     file.write_text("\n".join([*lines, json.dumps(other)]))
     assert "more than one mechanism" in str(run("attack", file).exception)
 
 
-def test_a_file_made_with_another_space_is_refused(file):
+def test_a_file_made_with_another_space_is_refused(run, file):
     rows = [json.loads(line) | {"made_with": "0" * 64} for line in file.read_text().splitlines()]
     file.write_text("\n".join(map(json.dumps, rows)))
     assert "--output-vocabulary" in str(run("attack", file).exception)
 
 
-def test_whole_texts_have_no_words_to_line_up(file, log):
+def test_whole_texts_have_no_words_to_line_up(run, file, log):
     rows = [
         {"id": number, "text": query, "variants": LOG[-3:]} for number, query in enumerate(QUERIES)
     ]
@@ -190,10 +196,10 @@ def test_whole_texts_have_no_words_to_line_up(file, log):
     ids=["without punctuation", "padded", "shuffled and padded"],
 )
 def test_a_file_says_how_texts_were_laid_out_so_that_no_query_is_ruled_out(
-    default_space, tmp_path, pipeline
+    run, everyday_words, tmp_path, pipeline
 ):
     asked = [f"{query}?" for query in QUERIES]
-    santext = mechanism("santext:epsilon=3", space=default_space)
+    santext = mechanism("santext:epsilon=3", space=everyday_words)
     results = Obfuscator(santext, n=20, pipeline=pipeline, rng=5).obfuscate(asked)
     releases, log = tmp_path / "releases.jsonl", tmp_path / "log.txt"
     releases.write_text("\n".join(json.dumps(result.to_dict()) for result in results))
@@ -205,9 +211,9 @@ def test_a_file_says_how_texts_were_laid_out_so_that_no_query_is_ruled_out(
     assert aligned["risks"]["lazy"]["value"] == 1
 
 
-def test_punctuation_that_somebody_else_dropped_rules_nothing_out(default_space):
+def test_punctuation_that_somebody_else_dropped_rules_nothing_out(everyday_words):
     asked = [f"{query}?" for query in QUERIES]
-    santext = mechanism("santext:epsilon=3", space=default_space)
+    santext = mechanism("santext:epsilon=3", space=everyday_words)
     dropped = Obfuscator(santext, n=20, pipeline=TextPipeline(punctuation="drop"), rng=5)
     releases = [
         Released(query, query, result.variants)
@@ -218,7 +224,7 @@ def test_punctuation_that_somebody_else_dropped_rules_nothing_out(default_space)
     assert report.queries.share == 1
 
 
-def test_settings_of_texts_that_do_not_exist_are_refused_by_line(file):
+def test_settings_of_texts_that_do_not_exist_are_refused_by_line(run, file):
     row = json.loads(file.read_text().splitlines()[0])
     for texts in (3, {"punctuation": "secret"}, {"secret": 1}):
         file.write_text(json.dumps(row | {"texts": texts}))
