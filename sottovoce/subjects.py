@@ -38,10 +38,10 @@ def subjects_of(vectors: Float32Array, count: int) -> IntArray:
     centers = sample[np.sort(rng.choice(size, count, replace=False))]
     for _ in range(ROUNDS):
         nearest = _nearest(centers, sample)
-        sums = np.zeros((len(centers), sample.shape[1]))
-        np.add.at(sums, nearest, sample)
-        held = np.bincount(nearest, minlength=len(centers)) > 0
-        centers = unit_rows(sums[held].astype(np.float32))
+        order = np.argsort(nearest, kind="stable")
+        firsts = np.unique(nearest[order], return_index=True)[1]
+        sums = np.add.reduceat(sample[order], firsts, axis=0, dtype=np.float64)
+        centers = unit_rows(sums.astype(np.float32))
     _, subjects = np.unique(_nearest(centers, vectors), return_inverse=True)
     return np.asarray(subjects, dtype=np.int64)
 

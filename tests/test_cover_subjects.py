@@ -139,7 +139,7 @@ def test_the_law_of_two_steps_is_a_law_and_keeps_epsilon_between_subjects(few, k
 
 @pytest.mark.parametrize("decoys", ["uniform", "popular"])
 def test_draws_follow_the_law(few, decoys):
-    cover, draws = CoverSubjects(few, k=2, p=0.8, decoys=decoys), 8_000
+    cover, draws = CoverSubjects(few, k=2, p=0.8, decoys=decoys), 4_000
     sets = every_release(cover)
     for hidden in (0, 4, 8):
         law = np.exp(cover.log_law(sets, np.array([hidden])))[:, 0]
@@ -303,9 +303,10 @@ def test_what_is_promised(demo):
 
 
 def test_the_audit(demo):
-    found = audit(mechanism("cover-subjects:k=5", pool=demo), quick=True, rng=1)
+    found = audit(mechanism("cover-subjects:k=5", pool=demo), quick=True, draws=3000, rng=1)
     assert found.verdict == "CONSISTENT"
-    certain = audit(mechanism("cover-subjects:k=5,p=1", pool=demo), quick=True, rng=1)
+    sure = mechanism("cover-subjects:k=5,p=1", pool=demo)
+    certain = audit(sure, quick=True, draws=3000, rng=1)
     assert not certain.refutes_what_is_stated
     assert "REFUTED" in {claim.verdict for claim in certain.claims}
 
@@ -333,7 +334,7 @@ class AlwaysTheSame(CoverSubjects):
 
 @pytest.mark.parametrize("kind", [Telling, AlwaysTheSame])
 def test_the_audit_catches_broken_ones(demo, kind):
-    assert audit(kind(demo, k=5), quick=True, rng=1).refutes_what_is_stated
+    assert audit(kind(demo, k=5), quick=True, draws=3000, rng=1).refutes_what_is_stated
 
 
 def test_the_command(home, tmp_path):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from copy import copy
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -41,10 +43,7 @@ class WordSpaceKind(ResourceKind):
         return space if vocabulary == "all" else space.with_output(choose_output(space, vocabulary))
 
     def stand_in(self, settings: Settings) -> WordSpace:
-        from sottovoce.spaces.space import WordSpace
-
-        numbers = range(STAND_IN_WORDS)
-        return WordSpace.from_arrays(list(map(str, numbers)), [[number] for number in numbers])
+        return _stand_in_space()
 
     def facts(self, resource: WordSpace) -> Facts:
         return {
@@ -139,15 +138,35 @@ class PoolKind(ResourceKind):
         """Made-up strings; the encoder is the real one, since its dimension enters guarantees."""
         from sottovoce.pools import Pool, check_source
 
-        class StandIn(Pool):
-            def subjects(self, count: int) -> tuple[IntArray, IntArray]:
-                """Subjects of equal size: no vector is computed."""
-                places = np.arange(len(self))
-                return places * count // len(self), places
-
         if settings["pool"] is not None:
             check_source(settings["pool"])
-        return StandIn(map(str, range(STAND_IN_STRINGS)), settings["encoder"], name="stand-in")
+        pool = copy(_stand_in_pool())
+        pool.encoder = Pool(["a string"], settings["encoder"]).encoder
+        return pool
 
     def facts(self, resource: Pool) -> Facts:
         return {"name": resource.name, "strings": len(resource), "sha256": resource.sha256}
+
+
+# Made once a process: whoever describes mechanisms asks for them again and again.
+
+
+@cache
+def _stand_in_space() -> WordSpace:
+    from sottovoce.spaces.space import WordSpace
+
+    numbers = range(STAND_IN_WORDS)
+    return WordSpace.from_arrays(list(map(str, numbers)), [[number] for number in numbers])
+
+
+@cache
+def _stand_in_pool() -> Pool:
+    from sottovoce.pools import Pool
+
+    class StandIn(Pool):
+        def subjects(self, count: int) -> tuple[IntArray, IntArray]:
+            """Subjects of equal size: no vector is computed."""
+            places = np.arange(len(self))
+            return places * count // len(self), places
+
+    return StandIn(map(str, range(STAND_IN_STRINGS)), "light", name="stand-in")
