@@ -250,11 +250,15 @@ def _regression(rows: Float64Array, is_like: BoolArray, shrunk: Float64Array) ->
     signs = np.where(is_like, 1.0, -1.0)
     shares = np.where(is_like, 0.5 / is_like.sum(), 0.5 / (~is_like).sum())
 
+    signed = rows * signs[:, None]
+
     def loss(weights: Float64Array) -> tuple[float, Float64Array]:
-        margins = signs * (rows @ weights)
-        value = shares @ np.logaddexp(0, -margins) + 0.5 * shrunk @ weights**2
-        slopes = -signs * shares * np.exp(-np.logaddexp(0, margins))
-        return float(value), rows.T @ slopes + shrunk * weights
+        """Of ln(1 + exp(-margin)), with one exponential that never overflows."""
+        margins = signed @ weights
+        small = np.exp(-np.abs(margins))
+        value = shares @ (np.maximum(-margins, 0) + np.log1p(small)) + 0.5 * shrunk @ weights**2
+        slopes = -shares * np.where(margins > 0, small, 1.0) / (1 + small)
+        return float(value), slopes @ signed + shrunk * weights
 
     minimum = minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B")
     return np.asarray(minimum.x)

@@ -63,7 +63,7 @@ def with_decoys(
 
 def random_words(pool: Pool, count: int, rng: np.random.Generator) -> list[str]:
     """Decoys of random words of the pool, as long as its strings are."""
-    vocabulary = sorted({word for string in pool.strings for word in words(string)})
+    vocabulary = np.array(sorted({word for string in pool.strings for word in words(string)}))
     lengths = rng.choice([max(len(words(string)), 1) for string in pool.strings], count)
     return [" ".join(rng.choice(vocabulary, length)) for length in lengths]
 

@@ -110,7 +110,7 @@ def test_decoys_on_harmless_subjects_show_what_is_sensitive(demo, uniform):
 
 
 def test_fresh_decoys_name_what_is_asked_again_and_remembered_ones_do_not(demo, uniform):
-    persons = persons_on_subjects(demo, SUBJECTS[:60:3], 5, 1, np.random.default_rng(4))
+    persons = persons_on_subjects(demo, SUBJECTS[:60:4], 5, 1, np.random.default_rng(4))
     reports = [
         attack_company(uniform, sets, persons.texts, persons=persons.names)
         for sets in (
@@ -191,7 +191,7 @@ def test_ten_searches_on_one_subject_by_twenty_persons(demo, uniform, matched, k
 
 
 def test_queries_on_one_subject_are_linked_though_each_is_remembered(demo, uniform):
-    persons = persons_on_subjects(demo, SUBJECTS[:60:3], 8, 8, np.random.default_rng(6))
+    persons = persons_on_subjects(demo, SUBJECTS[:60:4], 6, 6, np.random.default_rng(6))
     sets = released(uniform, persons.texts, key=b"key")
     report = attack_company(uniform, sets, persons.texts, persons=persons.names)
     for name in ("linkage", "clustering"):
