@@ -46,14 +46,13 @@ def test_a_clock_that_is_set_and_a_disk_that_is_full_lose_nothing(soak):
 @pytest.mark.parametrize("plant", PLANTS)
 def test_each_planted_defect_is_found(soak, plant, monkeypatch):
     monkeypatch.setattr(soak, "patience", 3.0)
+    sign = {"leak": "memory", "mixed": "another answer", "lost": "no answer"}[plant]
     soak.plant(plant)
     try:
-        findings = [
-            what
+        assert any(
+            sign in what
             for number in range(3 + 2 * (plant == "leak"))
             for what in soak.trial(number % 3, generator(2, number)).findings
-        ]
+        )
     finally:
         soak.plant(None)
-    sign = {"leak": "memory", "mixed": "another answer", "lost": "no answer"}[plant]
-    assert any(sign in what for what in findings)

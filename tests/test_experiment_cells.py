@@ -64,8 +64,6 @@ SEARCHING = Searching(depth=10, kept=15)
 PRIVACY = Privacy(similarity_encoder="light", log="demo")
 SPACE = "glove-840b-34k"
 GLOVE = Texts.of(space=SPACE)
-FEW_WORDS = Texts.of(space=SPACE, output_vocabulary="demo")
-"""Words of the demo collection alone leave, so their law is soon computed."""
 
 
 def source(spec: str = "cmp", epsilon: float | None = 12.0, **other) -> Source:
@@ -120,8 +118,14 @@ def runner(default_space, tmp_path_factory) -> CellRunner:
 
 
 @pytest.fixture(scope="module")
-def cmp(runner) -> Source:
-    return drawn(runner, source(texts=FEW_WORDS))
+def few_words(everyday_words) -> Texts:
+    """Words of the demo collection alone leave, and not all are known: their law comes soon."""
+    return Texts.of(space=str(everyday_words.folder), output_vocabulary="demo")
+
+
+@pytest.fixture(scope="module")
+def cmp(runner, few_words) -> Source:
+    return drawn(runner, source(texts=few_words))
 
 
 def obfuscator(spec: str = "cmp:epsilon=12", **other) -> Obfuscator:
@@ -289,7 +293,9 @@ def test_what_a_process_did_before_changes_nothing(runner, default_space, cmp, t
     assert after.run == fresh.run
 
 
-def test_threads_change_nothing(runner, cmp):
+def test_threads_change_nothing(runner, few_words, tmp_path):
+    few = few_queries(tmp_path / "few", 12)
+    cmp = drawn(runner, source(collection=few, texts=few_words))
     jobs = [Leak(cmp, PRIVACY), Search(cmp, "dense:light", "light", SEARCHING, UTILITY)]
     tables = [runner.run(job).table for job in jobs]
     try:
@@ -355,7 +361,7 @@ def test_a_leak_is_what_the_attacks_find(runner, cmp):
         expected = inferred.risks[name].value
         assert np.mean(list(found[f"{name}[light]"].values())) == pytest.approx(expected)
         assert len(found[f"{name}[light]"]) == 65
-    known = mechanism("cmp:epsilon=12", space=runner._cache.space(FEW_WORDS))
+    known = mechanism("cmp:epsilon=12", space=runner._cache.space(cmp.texts))
     log = QueryLog(read_log("demo"))
     report = attack(
         releases,
@@ -458,9 +464,9 @@ def test_of_an_unknown_mechanism_only_the_mode_and_likeness_are_tried(runner, tm
     assert NO_MECHANISM in product.facts["attacks that were not tried"].values()
 
 
-def test_queries_without_a_variant_are_no_zero(runner, tmp_path):
+def test_queries_without_a_variant_are_no_zero(runner, few_words, tmp_path):
     few = few_queries(tmp_path / "few", 2)
-    of = source(collection=few)
+    of = source(collection=few, texts=few_words)
     drawn(runner, of)
     file = runner._store.folder / "variants" / f"{runner.key(Draw(of))}.parquet"
     table = pq.read_table(file)

@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
+from killing import finish
+from killing import start as start_code
 
 pytest.importorskip("pyarrow", reason="pip install 'sottovoce[experiments]'")
 
@@ -19,37 +21,15 @@ TABLES = [f"{name}.{end}" for name in ("results", "words", "tasks") for end in (
 # One process for each step at which it is killed: before and after every call that changes
 # something on disk. A run is killed there, then gone on with by another one.
 EVERY_STEP = """
-import os, signal, sys
+import os, sys
 from functools import partial
 from pathlib import Path
-sys.path.insert(0, sys.argv[2])
 from frail_runner import FrailRunner, frail_plan
+from killing import kill_at_every_step, torn_write, watch
 from sottovoce.experiments.executors import in_this_process
 from sottovoce.experiments.run import staged, work_through
 from sottovoce.experiments.store import Store
 from sottovoce import files
-
-steps = 0
-
-def step():
-    global steps
-    if steps == last:
-        os.kill(os.getpid(), signal.SIGKILL)
-    steps += 1
-
-def around(function):
-    def call(*arguments, **options):
-        step()
-        result = function(*arguments, **options)
-        step()
-        return result
-    return call
-
-def torn(file, data):
-    half = len(data) // 2
-    os.write(file.fileno(), data[:half])
-    step()
-    os.write(file.fileno(), data[half:])
 
 def run(folder):
     store, runner = Store(folder), FrailRunner(folder)
@@ -58,30 +38,14 @@ def run(folder):
         work_through(store, cells, partial(in_this_process, runner))
         store.assemble([cell for stage in cells for cell in stage])
 
-# A killed process loses nothing that it gave to the system; waiting for the disk is for power cuts.
-os.fsync = lambda _: None
-run(Path(sys.argv[1]) / "whole")
-last = 0
-while True:
-    folder = Path(sys.argv[1]) / str(last)
-    child = os.fork()
-    if not child:
-        for name in ("open", "mkdir", "fsync", "replace", "unlink", "chmod"):
-            setattr(os, name, around(getattr(os, name)))
-        files.write_through = torn
-        run(folder)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    if os.WIFEXITED(status):
-        assert os.WEXITSTATUS(status) == 0
-        break
-    again = os.fork()
-    if not again:
-        run(folder)
-        os._exit(0)
-    assert os.waitpid(again, 0)[1] == 0
-    last += 1
-print(last)
+def begin(folder):
+    watch(os, "open", "mkdir", "fsync", "replace", "unlink", "chmod")
+    files.write_through = torn_write
+    run(folder)
+
+folder = Path(sys.argv[1])
+run(folder / "whole")
+print(kill_at_every_step(folder, begin, after=run))
 """
 
 
@@ -93,20 +57,13 @@ def files(folder):
     return sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
 
 
-def test_a_run_killed_at_any_step_is_made_whole(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", EVERY_STEP, str(tmp_path), str(Path(__file__).parent)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    points = int(done.stdout)
+def test_a_run_killed_at_any_step_is_made_whole(memory_disk):
+    points = int(finish(start_code(EVERY_STEP, memory_disk)))
     assert points > 60, "the child was killed at too few points to tell anything"
-    whole = tmp_path / "whole"
+    whole = memory_disk / "whole"
     for point in range(points):
-        assert tables(tmp_path / str(point)) == tables(whole)
-        assert files(tmp_path / str(point)) == files(whole)
+        assert tables(memory_disk / str(point)) == tables(whole)
+        assert files(memory_disk / str(point)) == files(whole)
 
 
 DEMO = """
@@ -166,11 +123,6 @@ def undisturbed(tmp_path_factory, start):
     folder = tmp_path_factory.mktemp("undisturbed") / "whole"
     finish(start(folder))
     return folder
-
-
-def finish(process):
-    _, said = process.communicate(timeout=300)
-    assert process.returncode == 0, said
 
 
 def cells(folder):

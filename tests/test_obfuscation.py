@@ -6,6 +6,7 @@ import json
 import pickle
 import traceback
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -236,11 +237,11 @@ def frequent(default_space, tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in names() if issubclass(kind(n), WordMechanism)])
-def test_five_thousand_words_are_the_same_for_any_batch_size_and_workers(name, frequent):
+def test_two_thousand_words_are_the_same_for_any_batch_size_and_workers(name, frequent):
     """Texts of 1 to 300 words in batches of 1, 7 and 1000, on one and two worker processes."""
-    words = frequent.words(np.arange(5000) * 7 % frequent.size)
-    ends = np.cumsum([1, 7, 40, 3, 300, 20, 5, 24] * 13)
-    texts = [" ".join(words[a:b]) for a, b in zip([0, *ends], [*ends, 5000], strict=False)]
+    words = frequent.words(np.arange(2000) * 7 % frequent.size)
+    ends = np.cumsum([1, 7, 40, 3, 300, 20, 5, 24] * 5)
+    texts = [" ".join(words[a:b]) for a, b in pairwise([0, *ends])]
     chosen = mechanism(name, space=frequent, epsilon=3.0)
     runs = [
         [result.variants for result in run(chosen, texts, rng=99, **options)]
@@ -248,10 +249,10 @@ def test_five_thousand_words_are_the_same_for_any_batch_size_and_workers(name, f
             {"batch_size": 1},
             {"batch_size": 7},
             {"batch_size": 1000},
-            {"batch_size": 50, "workers": 2},
+            {"batch_size": 20, "workers": 2},
         )
     ]
-    assert sum(len(variants[0].split()) for variants in runs[0]) >= 5000
+    assert sum(len(variants[0].split()) for variants in runs[0]) >= 2000
     assert runs[0] == runs[1] == runs[2] == runs[3]
 
 

@@ -37,10 +37,10 @@ def documents():
     """A few thousand: the demo's, and mixtures of their sentences."""
     demo = load_collection("demo").documents
     rng = np.random.default_rng(1)
-    sentences = [sentence for document in demo for sentence in document.text.split(". ")]
+    sentences = np.array([line for document in demo for line in document.text.split(". ")])
     mixed = [
         Document(f"mixed {number}", "", ". ".join(rng.choice(sentences, size=3)))
-        for number in range(3000)
+        for number in range(1500)
     ]
     return [*demo, *mixed, Document("blank", "", " "), Document("ünï ", "Über", 'a "b"\n\u2028c')]
 

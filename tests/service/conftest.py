@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def loaded(default_space: Any) -> Iterator[Any]:
+def loaded(everyday_words: Any) -> Iterator[Any]:
     """Its ledger and history are wherever $SOTTOVOCE_HOME says then."""
     from service_client import SETTINGS, as_user
 
     from sottovoce.app.service import create_app
 
-    with as_user(create_app(SETTINGS)) as client:
+    with as_user(create_app(replace(SETTINGS, space=str(everyday_words.folder)))) as client:
         while client.get("/health").json()["status"] == "loading":
             time.sleep(0.05)
         yield client
@@ -45,8 +45,6 @@ def client(loaded: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.fixture
 def in_order(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> TestClient:
     """As if the service had been started with --in-order."""
-    from service_client import SETTINGS
-
     parts = client.app.state.service.parts  # type: ignore[attr-defined]
-    monkeypatch.setattr(parts, "settings", replace(SETTINGS, shuffle=False))
+    monkeypatch.setattr(parts, "settings", replace(parts.settings, shuffle=False))
     return client

@@ -11,7 +11,7 @@ from sottovoce.app.settings import Settings
 
 QUERY = "treatment for skin cancer"
 SPACE = "glove-840b-34k"
-"""Smaller than the default space, where risks are measured in a tenth of the time."""
+"""Smaller than the default space; the service that all tests share has fewer words still."""
 SETTINGS = Settings(reranker="light", space=SPACE, token="0123456789abcdef-token")
 
 

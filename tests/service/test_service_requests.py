@@ -11,9 +11,9 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-from service_client import QUERY, SETTINGS, SPACE, as_user
+from service_client import QUERY, SETTINGS, as_user
 
-from sottovoce import Obfuscator, load_space, mechanism
+from sottovoce import Obfuscator, mechanism
 from sottovoce.app.service import create_app
 from sottovoce.app.state import Service
 from sottovoce.mechanisms import names
@@ -27,10 +27,10 @@ def test_health_says_what_is_loaded(client):
     assert told["log"] > 500
 
 
-def test_obfuscate_answers_the_line_of_the_command(client):
+def test_obfuscate_answers_the_line_of_the_command(client, everyday_words):
     body = {"text": QUERY, "mechanism": "cmp", "epsilon": 8, "n": 4, "release": "once", "seed": 3}
     answer = client.post("/v1/obfuscate", json=body)
-    cmp = mechanism("cmp", space=load_space(SPACE), epsilon=8)
+    cmp = mechanism("cmp", space=everyday_words, epsilon=8)
     (own,) = Obfuscator(cmp, n=4, release="once", rng=3).obfuscate([QUERY])
     assert answer.status_code == 200
     assert answer.json() == own.to_dict()

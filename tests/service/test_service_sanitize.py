@@ -6,9 +6,9 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-from service_client import SPACE, events
+from service_client import events
 
-from sottovoce import Obfuscator, load_space, mechanism
+from sottovoce import Obfuscator, mechanism
 from sottovoce.app.sanitizing import changes
 from sottovoce.sanitizing import Sanitizer
 
@@ -61,10 +61,10 @@ def test_sanitizing_streams_its_progress(client):
     assert len(told[-1]["result"]["rows"]) == 600
 
 
-def test_a_seed_gives_what_the_library_gives_however_the_rows_are_cut(client):
+def test_a_seed_gives_what_the_library_gives_however_the_rows_are_cut(client, everyday_words):
     texts = [f"skin cancer {number}" for number in range(600)]
     told = client.post("/v1/sanitize", json={"texts": texts, "seed": 4}).json()
-    cmp = mechanism("cmp", space=load_space(SPACE))
+    cmp = mechanism("cmp", space=everyday_words)
     whole, _ = Sanitizer(Obfuscator(cmp, rng=4), ("text",)).texts("text", texts, 0)
     assert [row["sanitized"] for row in told["rows"]] == whole
 
