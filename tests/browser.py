@@ -148,7 +148,7 @@ def _url(file: Path, process: subprocess.Popen[bytes], log: Path) -> str:
     raise AssertionError(f"the service did not start: {log.read_text()}")
 
 
-def figures(fingerprint: str, engine: str, reranker: str) -> dict[str, Any]:
+def figures(fingerprint: str, engine: str, reranker: str, space: str) -> dict[str, Any]:
     """A summary of an experiment that nobody ran: figures to be shown, not to be believed."""
     from sottovoce.collections import demo_log
     from sottovoce.experiments.fingerprints import digest
@@ -161,7 +161,7 @@ def figures(fingerprint: str, engine: str, reranker: str) -> dict[str, Any]:
 
     measured = {5.0: (0.24, 0.0, 0.01), 7.5: (0.5, 0.05, 0.06), 10.0: (0.58, 0.1, 0.17)}
     measured[15.0] = (0.61, 0.19, 0.31)
-    texts = {"order": "shuffled", "protect": "content", "unprotected": "drop"}
+    texts = {"order": "shuffled", "protect": "content", "unprotected": "drop", "space": space}
     settings = [
         {
             "mechanism": name,
@@ -227,18 +227,18 @@ def chrome():
 
 
 @pytest.fixture(scope="session")
-def service(default_space, tmp_path_factory):
+def service(everyday_words, tmp_path_factory):
     """The service on the demo collection; its figures are made up, and only looked at here."""
     from sottovoce.collections import load_collection
     from sottovoce.engines import BM25
     from sottovoce.experiments import summary
 
-    folder = home(tmp_path_factory.mktemp("app") / "home")
+    folder, space = home(tmp_path_factory.mktemp("app") / "home"), str(everyday_words.folder)
     fingerprint = BM25(load_collection("demo").documents).fingerprint
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SOTTOVOCE_HOME", str(folder))
-        summary.remember([figures(fingerprint, "bm25", "light")])
-    with serving(folder, "--rerank", "light") as running:
+        summary.remember([figures(fingerprint, "bm25", "light", space)])
+    with serving(folder, "--space", space, "--rerank", "light") as running:
         yield running
 
 

@@ -61,12 +61,13 @@ def test_draws_follow_the_mixture_over_the_words_of_a_text(text):
 
 
 def test_words_of_a_bag_are_independent():
-    chosen = mechanism("syntf", space=toy_space(), epsilon=6.0, length=2)
+    space = toy_space()
+    chosen = mechanism("syntf", space=space, epsilon=6.0, length=2)
     pairs = chosen.rewrite("a a b f", 20_000, PIPELINE, np.random.default_rng(4)).variants
-    chances = mixture(toy_space(), "a a b f", 6.0)
+    chances = mixture(space, "a a b f", 6.0)
     seen = np.zeros((5, 5))
     for pair in pairs:
-        seen[tuple(toy_space().ids(pair.split()))] += 1
+        seen[tuple(space.ids(pair.split()))] += 1
     assert chisquare(seen.ravel(), np.outer(chances, chances).ravel() * len(pairs)).pvalue > 1e-4
 
 

@@ -140,7 +140,7 @@ def test_the_substitutes_of_unknown_words_follow_the_law_of_a_uniform_word(linka
     """Their law is that of the mechanism after a uniform word: not uniform, where that is not."""
     space = toy_space()
     subject = sanitizer(space, "santext:epsilon=1", linkable=linkable)
-    words = [f"zz{number}q" for number in range(20_000)]
+    words = [f"zz{number}q" for number in range(8_000)]
     (released,), _ = subject.texts("text", [" ".join(words)], 0)
     law = np.exp(mechanism("santext:epsilon=1", space=space).log_probabilities(space.output.ids))
     expected = law.mean(axis=0)[space.output.ids]
