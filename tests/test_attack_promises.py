@@ -45,7 +45,7 @@ from sottovoce.text import TextPipeline
 BELIEFS = ("log of", "wordfreq", "uniform", "the variants alone")
 """What an attacker goes by: a log, frequencies of a language, nothing, or what is shown alone."""
 WORDS = 60
-SEEDS = (1, 2)
+SEEDS = (1, 2, 3)
 
 
 def names_knowledge(knows: str) -> bool:

@@ -165,7 +165,7 @@ def test_words_beyond_the_tables_are_drawn_exactly(small_space, monkeypatch, spe
     chosen = mechanism(spec, space=small_space, epsilon=epsilon)
     sampling.forget(small_space)
     for word in (3, 1500):
-        drawn = chosen.sample(np.full(1000, word), 100, np.random.default_rng(1))
+        drawn = chosen.sample(np.full(1000, word), 300, np.random.default_rng(1))
         agrees(drawn.ravel(), chances(spec, small_space, [word], epsilon=epsilon)[0])
     assert np.isfinite(chosen.tables._reach).all()
     sampling.forget(small_space)
