@@ -110,7 +110,7 @@ def test_decoys_on_harmless_subjects_show_what_is_sensitive(demo, uniform):
 
 
 def test_fresh_decoys_name_what_is_asked_again_and_remembered_ones_do_not(demo, uniform):
-    persons = persons_on_subjects(demo, SUBJECTS[:60:4], 5, 1, np.random.default_rng(4))
+    persons = persons_on_subjects(demo, SUBJECTS[:60:3], 5, 1, np.random.default_rng(4))
     reports = [
         attack_company(uniform, sets, persons.texts, persons=persons.names)
         for sets in (
