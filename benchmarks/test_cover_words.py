@@ -32,6 +32,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CoverBench:
     space = WordSpace.from_arrays(WORDS, vectors, name="small")
     for module in (cover_words, spaces):
         monkeypatch.setattr(module, "load_space", lambda _: space)
+    monkeypatch.setattr("sottovoce.privacy.attacks.run.LIKELY", 5)
     folder = tmp_path / "made-up"
     folder.mkdir()
     documents = [" ".join(RNG.choice(WORDS, 30)) for _ in range(60)]

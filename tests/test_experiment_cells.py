@@ -437,9 +437,11 @@ def test_sets_are_attacked_as_sets(runner, tmp_path):
 
 def test_a_mechanism_that_reads_the_collection_is_attacked_too(runner, wordnet, tmp_path):
     few = few_queries(tmp_path / "few", 2)
-    keyqueries = source("fea:window=12", 12.0, collection=few, release="independent")
+    spec = "fea:window=6,terms=2,targets=3"
+    keyqueries = source(spec, 12.0, collection=few, release="independent")
     found = values(runner.run(Leak(drawn(runner, keyqueries), PRIVACY)))
     assert {"lazy[light]", "active[light]", "motivated[light]"} <= set(found)
+    assert set(found["lazy[remade]"].values()) == {1.0}, "whoever has the documents names it"
 
 
 def test_whole_texts_have_no_words_to_recover(runner, tmp_path):
