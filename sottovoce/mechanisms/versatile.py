@@ -27,8 +27,8 @@ from sottovoce.text.words import content_words, stems
 from sottovoce.types import Float64Array, IntArray
 
 CAVEATS = (
-    "the variants are computed from the text without any noise: equal texts give equal variants, "
-    "and nothing bounds what they tell",
+    "the variants are computed from the text without any noise: whoever has the same corpus can "
+    "make those of every query of a list again and so name it, and nothing bounds what they tell",
     "a variant finds several times as many documents as are meant, in the local sample; what "
     "several variants have in common may be the subject",
 )
