@@ -18,7 +18,7 @@ Risk is the share of searches in which an attack names what stands for the query
 mechanisms that replace words the query itself in a log that holds it. One more attacker knows the
 subject: ten other queries of the kind, the nearest to the true one; another all subjects, not whose
 is which. Cells are kept under --out, one file for a seed, number of queries and engine, and not
-computed again; jobs run seed by seed, so that what is there can be looked at any time.
+computed again; what is there can be looked at any time.
 """
 
 from __future__ import annotations
@@ -210,7 +210,10 @@ def compute(
     out: Path,
     counts: Sequence[int] = COUNTS,
 ) -> None:
-    """All cells that are missing, seed by seed and job by job; they hold no text."""
+    """All cells that are missing, job by job, with all seeds of one; they hold no text.
+
+    What a job learns of a mechanism serves the next collection, and the next seed.
+    """
     for bench in benches:
         reference = out / f"{bench.name}.json"
         if not reference.exists():
@@ -223,7 +226,7 @@ def compute(
         and not set(counts).isdisjoint(getattr(job, "counts", counts))
         for seed in seeds
     ]
-    for _, seed, bench, job in sorted(todo, key=lambda one: (one[1], one[0])):
+    for _, seed, bench, job in sorted(todo, key=lambda one: one[0]):
         numbers = "-".join(map(str, getattr(job, "counts", ())))
         done = out / f"{bench.name}--{job.name.replace(' ', '_')}--{numbers}--{seed}.done"
         if done.exists():

@@ -14,7 +14,7 @@ from spaces import Bench
 from word_attacks import CutLogs
 
 from sottovoce.encoders import Encoder, corpus_vectors, load_encoder
-from sottovoce.engines.base import LocalEngine
+from sottovoce.engines.base import NOTHING, DocumentEngine
 from sottovoce.engines.dense import Dense
 from sottovoce.evaluation import effectiveness
 from sottovoce.likeness import fit_likeness
@@ -38,8 +38,8 @@ from sottovoce.privacy.attacks.query_log import QueryLog
 from sottovoce.text import TextPipeline, folded_text
 from sottovoce.types import UNKNOWN, BoolArray, Float32Array, Float64Array, IntArray
 
-NOTHING, NOT_SEARCHED = -1, -2
-"""In the tables of answers: no more documents, and a string that was not searched yet."""
+NOT_SEARCHED = NOTHING - 1
+"""In the tables of answers: a string that was not searched yet."""
 DEEPEST = 200
 DEPTHS = (100, DEEPEST)
 HISTORY = 10
@@ -90,12 +90,8 @@ class KnownVectors:
 class Answers:
     """Which documents an engine finds for each string of a list: searched once, kept in a file."""
 
-    def __init__(
-        self, engine: LocalEngine, documents: Sequence[str], strings: Sequence[str], file: Path
-    ) -> None:
-        self.engine, self._strings = engine, strings
-        self._numbers = {document: number for number, document in enumerate(documents)}
-        self._file = file
+    def __init__(self, engine: DocumentEngine, strings: Sequence[str], file: Path) -> None:
+        self.engine, self._strings, self._file = engine, strings, file
 
     @cached_property
     def _table(self) -> NDArray[np.int32]:
@@ -118,10 +114,7 @@ class Answers:
 
     def search(self, texts: Sequence[str]) -> IntArray:
         """The same for any texts."""
-        rows = np.full((len(texts), DEEPEST), NOTHING, dtype=np.int32)
-        for row, hits in zip(rows, self.engine.search(texts, DEEPEST), strict=True):
-            row[: len(hits)] = [self._numbers[hit.doc_id] for hit in hits]
-        return rows
+        return self.engine.listed(texts, DEEPEST).astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -224,12 +217,13 @@ class CoverBench:
         self._ids = [document.doc_id for document in base.collection.documents]
         engines = {"bm25": base.engine, "dense": Dense(base.collection.documents, "light")}
         self.answers = {
-            name: Answers(engine, self._ids, self.strings, out / f"{self.name}--{name}.npy")
+            name: Answers(engine, self.strings, out / f"{self.name}--{name}.npy")
             for name, engine in engines.items()
         }
         self._scores = [base.reranker.all_scores(text) for text in self.texts]
         self._ready: dict[str, list[Ready]] = {}
         self._cut_logs: dict[str, CutLogs] = {}
+        self._query_logs: dict[str, QueryLog] = {}
         self._engines_as_attackers: dict[tuple[str, str], AnswersAttacker] = {}
 
     # What is found
@@ -272,14 +266,21 @@ class CoverBench:
             self._ready[source] = [Ready(self, source, fold) for fold in self.folds()]
         return self._ready[source]
 
-    def near_strings(self) -> list[str]:
+    @cached_property
+    def _near_strings(self) -> list[str]:
         """The strings of the log nearest to all queries: what who knows all subjects looks at."""
         pool = self.ready("log")[0].plain
         return strings_near([folded_text(text) for text in self.texts], pool)
 
     def attack_logs(self) -> dict[str, Sequence[str]]:
         """The queries among which those who know a log, and those who know all subjects, choose."""
-        return {KNOWS_LOG: self.base.others, ALL_SUBJECTS: self.near_strings()}
+        return {KNOWS_LOG: self.base.others, ALL_SUBJECTS: self._near_strings}
+
+    def query_log(self, name: str) -> QueryLog:
+        """One of these as attacks read it; it keeps its words for the next mechanism."""
+        if name not in self._query_logs:
+            self._query_logs[name] = QueryLog(self.attack_logs()[name])
+        return self._query_logs[name]
 
     def cut_logs(self, setting: str, mechanism: WordMechanism, pipeline: TextPipeline) -> CutLogs:
         """The same in the words of a space; kept for the next epsilon."""
@@ -291,7 +292,7 @@ class CoverBench:
     def engine_as_attacker(self, engine: str, log: str) -> AnswersAttacker:
         """An engine with what it finds for the queries of a log; kept for the next mechanism."""
         if (engine, log) not in self._engines_as_attackers:
-            queries = QueryLog(self.attack_logs()[log])
+            queries = self.query_log(log)
             _, beside = originals_in(queries, self.texts, add_originals=True)
             asked = self.answers[engine].engine
             self._engines_as_attackers[engine, log] = AnswersAttacker(asked, queries, beside)

@@ -7,7 +7,6 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import spaces
 from cover_bench import ALL_SUBJECTS, DEPTHS, CoverBench
 from spaces import Bench
@@ -20,11 +19,12 @@ from sottovoce.mechanisms import kind as mechanism_kind
 from sottovoce.mechanisms.base import PoolMechanism, TextMechanism, WordMechanism
 from sottovoce.obfuscation import Chorus
 from sottovoce.obfuscation.result import Obfuscation
-from sottovoce.privacy import Knowledge, QueryLog, Released, attack, attack_chorus, infer
+from sottovoce.privacy import Knowledge, Released, attack, attack_chorus, infer
 from sottovoce.privacy.attacks.word_means import infer_by_words
 from sottovoce.search import laid_out_for
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import TextPipeline
+from sottovoce.types import IntArray
 
 COUNTS = (20, 50, 100)
 """Queries a search."""
@@ -71,19 +71,18 @@ def beside_cover(engines: Collection[str]) -> Iterator[WordsJob | TextsJob | Cho
             yield ChorusJob(CHORUS_EPSILON, engine, counts)
 
 
+def searched(bench: CoverBench, engine: str, results: Sequence[Obfuscation]) -> list[IntArray]:
+    """What every variant finds, (variants, documents) for each query."""
+    return [bench.answers[engine].search(result.variants) for result in results]
+
+
 def found(
-    bench: CoverBench, engine: str, results: Sequence[Obfuscation], n: int
+    bench: CoverBench, engine: str, answers: Sequence[IntArray], n: int
 ) -> dict[str, dict[str, float]]:
     """nDCG@10 by depth, of the first n variants."""
-    answers = bench.answers[engine]
-    nothing = np.empty((0, max(DEPTHS)), dtype=np.int64)
-    rows = [
-        answers.search(list(dict.fromkeys(result.variants[:n]))) if result.variants else nothing
-        for result in results
-    ]
     return {
         f"{engine} {depth}": bench.ndcg(
-            {row: answered[:, :depth] for row, answered in enumerate(rows)}
+            {row: answered[:n, :depth] for row, answered in enumerate(answers)}
         )
         for depth in DEPTHS
     }
@@ -103,7 +102,7 @@ def named_by_words(
     bench: CoverBench, results: Sequence[Obfuscation], n: int, name: str, space: WordSpace
 ) -> dict[str, float]:
     """What the best of the attacks that compare words names: it matters where order is random."""
-    log = QueryLog(bench.attack_logs()[name])
+    log = bench.query_log(name)
     seen = releases(bench, results, n)
     inferences = infer_by_words(seen, log, space, add_originals=True, is_own=True)
     hits = [
@@ -160,6 +159,7 @@ class WordsJob:
             obfuscator = Obfuscator(made, n=most, release=self.release, pipeline=pipeline, rng=seed)
             results = list(obfuscator.obfuscate(bench.texts))
             named = attacker.named(releases(bench, results), counts)
+            answers = searched(bench, self.engine, results)
             for n in counts:
                 strongest = {
                     name: max(
@@ -170,7 +170,7 @@ class WordsJob:
                     )
                     for name, hits in named[n].items()
                 }
-                ndcg = found(bench, self.engine, results, n)
+                ndcg = found(bench, self.engine, answers, n)
                 yield f"{self.name} {n}", {"sent": n, "ndcg": ndcg, "named": strongest}
 
     def _built(self, base: Bench) -> tuple[WordMechanism, TextPipeline]:
@@ -211,8 +211,8 @@ class TextsJob:
             results = list(Obfuscator(made, n=n, release=release, rng=seed).obfuscate(bench.texts))
             seen = [released for released in releases(bench, results) if released.variants]
             named = {}
-            for name, queries in bench.attack_logs().items():
-                log = QueryLog(queries)
+            for name in bench.attack_logs():
+                log = bench.query_log(name)
                 report = attack(
                     seen,
                     mechanism=made,
@@ -232,7 +232,7 @@ class TextsJob:
                 ]
                 nothing_seen = dict.fromkeys(bench.keys, 0.0)
                 named[name] = nothing_seen | max(hits, key=total)
-            ndcg = found(bench, self.engine, results, n)
+            ndcg = found(bench, self.engine, searched(bench, self.engine, results), n)
             yield f"{self.name} {n}", {"sent": n, "ndcg": ndcg, "named": named}
 
     def _built(self, bench: CoverBench) -> PoolMechanism | TextMechanism:
@@ -265,7 +265,7 @@ class ChorusJob:
         base.engine = bench.answers[self.engine].engine
         made, pipeline = spaces.built(base, spaces.SETTINGS["new"], self.epsilon)
         ready = bench.ready("log")[0]
-        known = {ALL_SUBJECTS: bench.near_strings()}
+        known = {ALL_SUBJECTS: bench.attack_logs()[ALL_SUBJECTS]}
         for sent in self.counts:
             choir = Chorus(
                 mechanism=made,
@@ -278,15 +278,15 @@ class ChorusJob:
             )
             results = list(choir.obfuscate(bench.texts))
             named = {}
-            for name, queries in bench.attack_logs().items():
+            for name in bench.attack_logs():
                 report = attack_chorus(
                     choir,
                     results,
-                    QueryLog(queries),
+                    bench.query_log(name),
                     knowledge=Knowledge(known.get(name, ready.fold.learned)),
                     rng=seed,
                 )
                 both = max(naming.query.value or 0.0 for naming in report.namings)
                 named[name] = {"share": both}
-            ndcg = found(bench, self.engine, results, sent)
+            ndcg = found(bench, self.engine, searched(bench, self.engine, results), sent)
             yield f"{self.name} {sent}", {"sent": sent, "ndcg": ndcg, "named": named}

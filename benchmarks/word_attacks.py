@@ -266,10 +266,9 @@ _laws: dict[Any, Law] = {}
 
 
 def law_of(mechanism: WordMechanism, seed: int) -> Law:
-    """The last law is kept: other collections, engines and seeds may ask for the same."""
+    """Laws are kept: other collections, engines and seeds may ask for the same."""
     key = (mechanism.spec, mechanism.space.sha256, mechanism.space.output.name)
     if key not in _laws:
-        _laws.clear()
         _laws[key] = (
             Boxed(mechanism) if isinstance(mechanism, BoxMechanism) else Paired(mechanism, seed)
         )

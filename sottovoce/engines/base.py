@@ -6,6 +6,7 @@ Also what engines on this machine share: their documents, by place, by id, and a
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -15,7 +16,7 @@ import numpy as np
 from sottovoce.collections import Document
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.text.words import ENGLISH
-from sottovoce.types import IntArray
+from sottovoce.types import Float64Array, IntArray
 
 QUERIES_AT_A_TIME = 1000
 """Answers held at once; bounds the memory of :func:`ranks_of`."""
@@ -79,6 +80,14 @@ class RankingEngine(Protocol):
         """The rank (from 1) of each document for each query; 0 where it is not in the best."""
 
 
+@runtime_checkable
+class ListingEngine(Protocol):
+    """An engine that can say where its documents stand that it finds, without describing them."""
+
+    def listed(self, queries: Sequence[str], depth: int) -> IntArray:
+        """Places of the best documents, best first, (queries, depth); NOTHING after the last."""
+
+
 def uses_order(engine: SearchEngine) -> bool:
     """Whether the order of a query's words, or punctuation, may change the engine's answer.
 
@@ -114,6 +123,9 @@ def ranks_of(
 
 # Engines on this machine.
 
+NOTHING = -1
+"""In a list of places: no more documents."""
+
 
 class Documents:
     """Documents in their order, which decides ties."""
@@ -123,6 +135,7 @@ class Documents:
         self._places = {document.doc_id: place for place, document in enumerate(self._documents)}
         if len(self._places) < len(self._documents):
             raise UsageError("two documents have the same id: give each an id of its own")
+        self._beginnings: dict[int, str] = {}
 
     def __len__(self) -> int:
         return len(self._documents)
@@ -158,7 +171,10 @@ class Documents:
     def hit(self, place: int, score: float) -> Hit:
         """The document at this place, as an engine answers it."""
         document = self._documents[place]
-        return Hit(document.doc_id, score, document.title, beginning(document.text))
+        snippet = self._beginnings.get(place)
+        if snippet is None:
+            snippet = self._beginnings[place] = beginning(document.text)
+        return Hit(document.doc_id, score, document.title, snippet)
 
 
 class KeptDocuments(Protocol):
@@ -184,7 +200,7 @@ class KeptDocuments(Protocol):
         """The document at this place, as an engine answers it."""
 
 
-class DocumentEngine:
+class DocumentEngine(ABC):
     """What all engines over documents on this machine have in common."""
 
     name: str
@@ -204,6 +220,26 @@ class DocumentEngine:
 
     def text(self, doc_id: str) -> str:
         return self._documents.text(doc_id)
+
+    @abstractmethod
+    def ranked(self, queries: Sequence[str], depth: int) -> Iterator[tuple[IntArray, Float64Array]]:
+        """Places and scores of the best documents of each query, best first; ties by place."""
+
+    def search(self, queries: Sequence[str], depth: int) -> list[list[Hit]]:
+        """The best ``depth`` documents of each query, best first; ties by document order."""
+        return [self.hits(*ranking) for ranking in self.ranked(queries, depth)]
+
+    def listed(self, queries: Sequence[str], depth: int) -> IntArray:
+        """The same as places alone, (queries, depth); NOTHING after the last."""
+        rows = np.full((len(queries), depth), NOTHING, dtype=np.int64)
+        for row, (places, _) in zip(rows, self.ranked(queries, depth), strict=True):
+            row[: len(places)] = places
+        return rows
+
+    def hits(self, places: IntArray, scores: Float64Array) -> list[Hit]:
+        """Documents as an engine answers them."""
+        pairs = zip(places.tolist(), scores.tolist(), strict=True)
+        return [self._documents.hit(place, score) for place, score in pairs]
 
 
 def whole_text(document: Document) -> str:

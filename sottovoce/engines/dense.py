@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from sottovoce.collections import Document
 from sottovoce.encoders import Encoder, corpus_vectors, load_encoder
 from sottovoce.encoders.base import query_side
-from sottovoce.engines.base import DocumentEngine, Hit
+from sottovoce.engines.base import DocumentEngine
 from sottovoce.engines.vector_engine import Metric, VectorHit, check_depth
 from sottovoce.errors import UsageError
 from sottovoce.spaces.scan import FloatBound
@@ -47,8 +47,8 @@ class Dense(DocumentEngine):
     def __repr__(self) -> str:
         return f"Dense({len(self)} documents, {self.encoder!r})"
 
-    def search(self, queries: Sequence[str], depth: int) -> list[list[Hit]]:
-        """The best ``depth`` documents of each query, best first; ties by document order.
+    def ranked(self, queries: Sequence[str], depth: int) -> Iterator[tuple[IntArray, Float64Array]]:
+        """Places and scores of the best documents of each query, best first; ties by place.
 
         A blank query has no direction, and finds nothing.
         """
@@ -56,16 +56,15 @@ class Dense(DocumentEngine):
             raise UsageError(f"depth cannot be negative, got {depth}")
         distinct = list(dict.fromkeys(queries))
         depth = min(depth, len(self))
-        if not distinct or not depth:
-            return [[] for _ in queries]
-        points = query_side(self.encoder).encode(distinct)
-        starts = range(0, len(points), QUERIES_AT_A_TIME)
-        parts = [points[start : start + QUERIES_AT_A_TIME] for start in starts]
-        blocks = parallel_map(lambda part: self._block(part, depth), parts)
-        rankings = [ranking for block in blocks for ranking in block]
-        by_query = zip(distinct, rankings, strict=True)
-        answers = {query: self._hits(*ranking) for query, ranking in by_query}
-        return [list(answers[query]) for query in queries]
+        rankings = [(np.zeros(0, dtype=np.int64), np.zeros(0))] * len(distinct)
+        if distinct and depth:
+            points = query_side(self.encoder).encode(distinct)
+            starts = range(0, len(points), QUERIES_AT_A_TIME)
+            parts = [points[start : start + QUERIES_AT_A_TIME] for start in starts]
+            blocks = parallel_map(lambda part: self._block(part, depth), parts)
+            rankings = [ranking for block in blocks for ranking in block]
+        by_query = dict(zip(distinct, rankings, strict=True))
+        yield from (by_query[query] for query in queries)
 
     # Asked with a vector: a store on this machine (vector_engine.py).
 
@@ -82,12 +81,8 @@ class Dense(DocumentEngine):
         if vector.shape != (self.encoder.dimension,):
             raise UsageError(f"ask with a vector of {self.encoder.dimension} numbers")
         ((places, scores),) = self._block(vector[None], min(depth, len(self)))
-        hits = self._hits(places, scores)
+        hits = self.hits(places, scores)
         return [VectorHit(hit, self._vectors[at]) for hit, at in zip(hits, places, strict=True)]
-
-    def _hits(self, places: IntArray, scores: Float64Array) -> list[Hit]:
-        pairs = zip(places.tolist(), scores.tolist(), strict=True)
-        return [self._documents.hit(place, score) for place, score in pairs]
 
     def _block(self, points: Float32Array, depth: int) -> list[tuple[IntArray, Float64Array]]:
         """Places and scores of the best documents of each query."""

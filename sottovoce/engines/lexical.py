@@ -6,7 +6,7 @@ whole numbers: the same in any order, so that equal documents tie and ties go by
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ from itertools import groupby
 import numpy as np
 
 from sottovoce.collections import Document
-from sottovoce.engines.base import DocumentEngine, Hit, whole_text
+from sottovoce.engines.base import DocumentEngine, whole_text
 from sottovoce.errors import UsageError
 from sottovoce.text.words import ENGLISH, LANGUAGES, content_words, stems
 from sottovoce.types import Float64Array, IntArray
@@ -24,7 +24,7 @@ UNITS = float(1 << 24)
 _CELLS_AT_A_TIME = 1 << 20
 
 
-class Lexical(DocumentEngine, ABC):
+class Lexical(DocumentEngine):
     """Ranks documents by the sum of the weights of the query's words, over stems of a language.
 
     ``language`` is the documents' and the queries'. Words, postings, exact sums and
@@ -73,17 +73,14 @@ class Lexical(DocumentEngine, ABC):
         ``df`` counts the documents of each term, ``lengths`` the words of each document.
         """
 
-    def search(self, queries: Sequence[str], depth: int) -> list[list[Hit]]:
-        """The best ``depth`` documents of each query, best first; ties by document order."""
+    def ranked(self, queries: Sequence[str], depth: int) -> Iterator[tuple[IntArray, Float64Array]]:
+        """Places and scores of the best documents of each query, best first; ties by place."""
         if depth < 0:
             raise UsageError(f"depth cannot be negative, got {depth}")
-        answers = []
         for terms in self._indexed(queries):
             places, scores = self._scores(terms)
             best = _best(scores, depth)
-            ranking = zip(places[best].tolist(), (scores[best] / UNITS).tolist(), strict=True)
-            answers.append([self._documents.hit(place, score) for place, score in ranking])
-        return answers
+            yield places[best], scores[best] / UNITS
 
     def ranks(self, queries: Sequence[str], doc_ids: Sequence[str], depth: int) -> IntArray:
         """The rank (from 1) of each document for each query; 0 where it is not in the best.
@@ -264,12 +261,11 @@ class TfIdf(Lexical):
     def __repr__(self) -> str:
         return f"TfIdf({len(self)} documents)"
 
-    def search(self, queries: Sequence[str], depth: int) -> list[list[Hit]]:
+    def ranked(self, queries: Sequence[str], depth: int) -> Iterator[tuple[IntArray, Float64Array]]:
         lengths = [self._length(terms) for terms in self._indexed(queries)]
-        answers = zip(super().search(queries, depth), lengths, strict=True)
-        return [
-            [hit._replace(score=hit.score / length) for hit in hits] for hits, length in answers
-        ]
+        rankings = zip(super().ranked(queries, depth), lengths, strict=True)
+        for (places, scores), length in rankings:
+            yield places, scores / (length or 1.0)
 
     def _length(self, terms: list[int]) -> float:
         counts = Counter(terms)

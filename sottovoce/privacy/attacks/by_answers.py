@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sottovoce.engines import SearchEngine
+from sottovoce.engines.base import NOTHING, ListingEngine
 from sottovoce.errors import UsageError
 from sottovoce.privacy.attacks.queries import Scored, largest
 from sottovoce.privacy.attacks.query_log import NOT_THERE, QueryLog, require_in_log
@@ -28,7 +29,6 @@ NAME = "answers"
 FOUND = 10
 """Documents that are looked at of each text."""
 SEARCHED_AT_A_TIME = 1000
-NOTHING = -1
 
 
 class AnswersAttacker:
@@ -55,7 +55,7 @@ class AnswersAttacker:
         self._numbers: dict[str, int] = {}
         self._rows = self._found(queries, progress)
         # What nearly every query finds says little about any of them.
-        met = np.bincount(self._rows[self._rows != NOTHING], minlength=len(self._numbers))
+        met = np.bincount(self._rows[self._rows != NOTHING])
         self._idf = np.log(len(self._rows) / np.maximum(met, 1))
         self._weights = self._weighed(self._rows)
         lengths = np.sqrt((self._weights**2).sum(axis=1))
@@ -106,12 +106,19 @@ class AnswersAttacker:
         rows = np.full((len(texts), FOUND), NOTHING, dtype=np.int64)
         for start in range(0, len(texts), SEARCHED_AT_A_TIME):
             block = texts[start : start + SEARCHED_AT_A_TIME]
-            for row, hits in enumerate(self._engine.search(block, FOUND), start=start):
-                for place, hit in enumerate(hits):
-                    number = self._numbers.setdefault(hit.doc_id, len(self._numbers))
-                    rows[row, place] = number
+            rows[start : start + len(block)] = self._listed(block)
             if progress is not None:
                 progress(start + len(block), len(texts))
+        return rows
+
+    def _listed(self, texts: Sequence[str]) -> IntArray:
+        """The same for some texts: by place where the engine can list them, else by id."""
+        if isinstance(self._engine, ListingEngine):
+            return self._engine.listed(texts, FOUND)
+        rows = np.full((len(texts), FOUND), NOTHING, dtype=np.int64)
+        for row, hits in zip(rows, self._engine.search(texts, FOUND), strict=True):
+            numbers = [self._numbers.setdefault(hit.doc_id, len(self._numbers)) for hit in hits]
+            row[: len(hits)] = numbers
         return rows
 
     def _weighed(self, rows: IntArray) -> Float64Array:

@@ -109,47 +109,51 @@ def sort_apart(vectors: Float64Array, rng: Generator, starts: int = STARTS) -> I
         return np.zeros((places, variants), dtype=np.int64)
     flat = vectors.reshape(-1, dimension)
     gram = flat @ flat.T
-    best, best_value = np.empty((variants, places), dtype=np.int64), -np.inf
+    # Row (s, v): the words of variant v, as rows of ``flat``, by place, in the s-th attempt.
+    orders = np.empty((starts, variants, places), dtype=np.int64)
     for start in range(starts):
-        # Row v: the words of variant v, as rows of ``flat``, by place.
         if start % 2:
             order = rng.permuted(np.tile(np.arange(places), (variants, 1)), axis=1)
         else:  # The words of one variant are the first members of the places.
             seed = rng.integers(variants) * places
-            near = gram[:, seed : seed + places].reshape(variants, places, places)
-            order = np.stack([_assigned(scores) for scores in near])
-        order = order + np.arange(variants)[:, None] * places
-        value = _improve(gram, order, rng)
-        if value > best_value:
-            best, best_value = order, value
-    return np.asarray((best % places).T)
+            near = gram[seed : seed + places].reshape(places, variants, places)
+            order = np.stack([_assigned(scores) for scores in near.swapaxes(0, 1)])
+        orders[start] = order + np.arange(variants)[:, None] * places
+    best = int(np.argmax(_improve(gram, orders, rng)))
+    return np.asarray((orders[best] % places).T)
 
 
-def _improve(gram: Float64Array, order: IntArray, rng: Generator) -> float:
-    """Assign the words of one variant after the other, given all others, until nothing changes."""
-    variants, places = order.shape
-    # Products of every word with the sum of each place.
-    products = np.stack([gram[:, members].sum(axis=1) for members in order.T], axis=1)
+def _improve(gram: Float64Array, orders: IntArray, rng: Generator) -> Float64Array:
+    """Assign the words of one variant after the other, given all others, until nothing changes.
+
+    All attempts together, each on its own; answers the sum that each of them reaches.
+    """
+    starts, variants, places = orders.shape
+    # Products of the sum of each place with every word, (starts, places, words).
+    products = np.stack([[gram[place].sum(axis=0) for place in order.T] for order in orders])
+    moving = np.arange(starts)
     for _ in range(ROUNDS):
-        moved = False
+        moved = np.zeros(starts, dtype=bool)
         for variant in rng.permutation(variants):
             words = slice(variant * places, (variant + 1) * places)
-            before = order[variant].copy()
-            without_it = products[words] - gram[words][:, before]
-            after = _assigned(without_it) + variant * places
-            if (after != before).any():
-                products += gram[:, after] - gram[:, before]
-                order[variant] = after
-                moved = True
-        if not moved:
+            before = orders[moving, variant]
+            without_it = products[moving, :, words] - gram[before, words]
+            after = np.stack([_assigned(scores) for scores in without_it]) + words.start
+            start, place = np.nonzero(after != before)
+            here = moving[start], place
+            products[here] += gram[after[start, place]] - gram[before[start, place]]
+            orders[moving, variant] = after
+            moved[moving[start]] = True
+        (moving,) = np.nonzero(moved)
+        if not len(moving):
             break
-    return float(sum(products[members, place].sum() for place, members in enumerate(order.T)))
+    own = np.take_along_axis(products, orders.swapaxes(1, 2), axis=2)
+    return np.asarray(own.sum(axis=(1, 2)))
 
 
 def _assigned(scores: Float64Array) -> IntArray:
-    """The word for each place, (words, places) -> (places,), with the largest sum of scores."""
-    words, places = linear_sum_assignment(scores, maximize=True)
-    return np.asarray(words[np.argsort(places)])
+    """The word for each place, (places, words) -> (places,), with the largest sum of scores."""
+    return np.asarray(linear_sum_assignment(scores, maximize=True)[1])
 
 
 # Scoring queries.
