@@ -10,12 +10,14 @@ the smallest. Every figure is a median of ten runs.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -36,6 +38,8 @@ RUNS = 10
 EPSILON = 10.0
 CHECKED = 1_000_000
 MOST_SECONDS = 60
+MOST_COMPARED = 50_000
+"""Words of a vocabulary in which a peer's answers are compared with exact ones."""
 
 
 @dataclass(frozen=True)
@@ -222,6 +226,7 @@ def peers(scan: Any, size: Size) -> dict[str, float]:
         "torch.cdist + argmin (float32)": lambda: torch.cdist(points, contiguous).argmin(dim=1),
         "bf16 product + argmax (not exact)": lambda: (queries @ table.T).argmax(dim=1),
         "bf16 product alone": lambda: queries @ table.T,
+        **assignments(points, contiguous),
     }
     rates = {}
     for name, work in works.items():
@@ -230,6 +235,30 @@ def peers(scan: Any, size: Size) -> dict[str, float]:
         except torch.OutOfMemoryError:
             print(f"{name}: not enough memory", file=sys.stderr)
     return rates
+
+
+def assignments(points: torch.Tensor, vectors: torch.Tensor) -> dict[str, Callable[[], Any]]:
+    """The nearest word as the assignment step of flash-kmeans finds it, where that is installed.
+
+    It computes in the precision of what it is given, and decides by that.
+    """
+    if importlib.util.find_spec("flash_kmeans") is None:
+        print("flash-kmeans: not installed", file=sys.stderr)
+        return {}
+    from flash_kmeans.assign_euclid_triton import euclid_assign_triton
+
+    exact = torch.cdist(points.double(), vectors.double()[:MOST_COMPARED]).argmin(dim=1)
+    works: dict[str, Callable[[], Any]] = {}
+    for name, kind in (("float16", torch.float16), ("float32", torch.float32)):
+        rows, words = points.to(kind)[None], vectors.to(kind)[None]
+        squares, lengths = (part.float().square().sum(dim=2) for part in (rows, words))
+        works[f"flash-kmeans, assignment in {name}"] = partial(
+            euclid_assign_triton, rows, words, squares, c_sq=lengths
+        )
+        if len(vectors) <= MOST_COMPARED:
+            others = int((works[f"flash-kmeans, assignment in {name}"]()[0] != exact).sum())
+            print(f"flash-kmeans, {name}: {others} of {len(points)} not the nearest")
+    return works
 
 
 def check(space: WordSpace, mechanism: NoiseMechanism, size: Size) -> dict[str, float]:

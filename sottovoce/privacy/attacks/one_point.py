@@ -25,10 +25,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import PCG64, Generator
 
+from sottovoce.devices import device as device_in_use
 from sottovoce.mechanisms.noise import NoiseMechanism
 from sottovoce.privacy.attacks.covariances import moments, noise_covariance
 from sottovoce.privacy.attacks.evidence import Evidence, all_seen
 from sottovoce.privacy.attacks.half_spaces import FLOOR, cut_off
+from sottovoce.privacy.attacks.one_point_gpu import PointsOnGpu
 from sottovoce.privacy.attacks.pair_sums import same_words
 from sottovoce.privacy.attacks.simulated_law import SimulatedLaw
 from sottovoce.spaces.space import WordSpace
@@ -176,6 +178,9 @@ class OnePoint(Evidence):
         output = self.mechanism.space.output.ids
         shown = [same_words(np.unique(ids), output)[1] for ids in places]
         x = np.stack([self._guess(words) for words in shown])
+        if device_in_use() == "cuda":
+            x = self._on_gpu.settle(shown, x, ROUNDS)
+            return np.stack([self.mean + self.root @ row for row in x])
         factors: Sequence[Factors | None] = [None] * len(shown)
         for rivals, sweeps in ROUNDS:
             # The scores of all words, in one product for all places.
@@ -190,6 +195,10 @@ class OnePoint(Evidence):
             )
             x, factors = np.stack([place.x for place in settled]), settled
         return np.stack([self.mean + self.root @ row for row in x])
+
+    @cached_property
+    def _on_gpu(self) -> PointsOnGpu:
+        return PointsOnGpu(self)
 
     def _guess(self, words: IntArray) -> Float32Array:
         """A first x: the whitened centroid, made as long as such points are."""
