@@ -45,7 +45,8 @@ class Setting:
             return parts[1] if parts[2] == "-" else f"{parts[1]}, ε {parts[2]}"
         if parts[0] == "chorus":
             return f"chorus of {parts[1]} ({parts[2]}), ε {parts[3]}"
-        return f"random strings, {' '.join(parts[1:-1])}"
+        of_whom = "of its own" if parts[1] == "own" else "of the log"
+        return f"random strings {of_whom}"
 
     @property
     def is_cover(self) -> bool:
@@ -82,13 +83,28 @@ def mean(values: dict[str, float] | None) -> float:
 
 
 def settings(out: Path, collection: str) -> list[Setting]:
-    """All that was measured on a collection, by number of queries."""
+    """What is compared on a collection, by number of queries.
+
+    Of cover that is the pool of the collection's own strings, where it has one, else the log, with
+    popular decoys and the usual p: other settings have tables of their own in docs/cover.md.
+    """
     by_job: dict[str, list[dict[str, Any]]] = {}
     for file in sorted(out.glob(f"{collection}--*.json")):
         cell = json.loads(file.read_text("utf-8"))
         by_job.setdefault(cell["asked"]["job"], []).append(cell)
-    made = [Setting(job, tuple(cells)) for job, cells in by_job.items()]
+    pool = "own" if any(job.startswith("cover own ") for job in by_job) else "log"
+    made = [
+        Setting(job, tuple(cells))
+        for job, cells in by_job.items()
+        if not job.startswith("cover") or is_compared(job, pool)
+    ]
     return sorted(made, key=lambda one: (round(one.sent, -1), not one.is_cover, one.job))
+
+
+def is_compared(job: str, pool: str) -> bool:
+    """Whether a setting of cover stands beside other mechanisms."""
+    _, *source, _, inclusion, decoys = job.split()
+    return (" ".join(source), inclusion, decoys) == (pool, "0.97", "popular")
 
 
 def collections(out: Path) -> list[str]:

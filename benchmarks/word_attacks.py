@@ -26,8 +26,10 @@ from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.mechanisms.exponential import ExponentialMechanism
 from sottovoce.mechanisms.sampling import BoxMechanism
 from sottovoce.privacy import QueryLog, Released
+from sottovoce.privacy.attacks.evidence import Evidence
 from sottovoce.privacy.attacks.evidence_kinds import evidence_for
 from sottovoce.privacy.attacks.exact_laws import ExactLaw
+from sottovoce.privacy.attacks.knowing_attacker import MANY_VARIANTS
 from sottovoce.privacy.attacks.open_words import knowing_words
 from sottovoce.privacy.attacks.pair_sums import log_sums
 from sottovoce.privacy.attacks.places import PlacedText, line_up
@@ -40,6 +42,7 @@ from sottovoce.privacy.attacks.unordered import (
     find_places,
 )
 from sottovoce.privacy.attacks.words import evidence_rows
+from sottovoce.randomness import as_generator
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import TextPipeline, folded_text
 from sottovoce.types import Float64Array, IntArray
@@ -94,31 +97,49 @@ class WordAttack:
         known = mechanism
         if logs.space is not mechanism.space:
             known = replace(mechanism, space=logs.space)
+        self._known, self._seed = known, seed
         if release == "once":
             self._evidence = evidence_for(known, release, rng=seed)
-        else:
-            self._law = law_of(known, seed)
 
     def named(self, releases: Sequence[Released], counts: Sequence[int]) -> dict[int, Named]:
         """What is named by so many variants; a release ``once`` is read as a whole."""
+        if self._release != "once":
+            return self._one_by_one(releases, counts)
+        named: dict[int, Named] = {}
+        for count in counts:
+            hits: Named = {name: {} for name in self._logs}
+            for released in releases:
+                text = self._lined_up(released, count)
+                for name, log in self._logs.items():
+                    hits[name][released.id] = float(self._by_one_point(text, log))
+            named[count] = hits
+            if self._shuffled and count >= MANY_VARIANTS:
+                others = self._one_by_one(releases, [count])[count]
+                for name in hits:
+                    named[count][name] = max(hits[name], others[name], key=_total)
+        return named
+
+    def _one_by_one(self, releases: Sequence[Released], counts: Sequence[int]) -> dict[int, Named]:
+        """By every variant as it stands; of one point, by the law of any of its words."""
+        shown = 1 if self._release == "independent" else max(counts)
+        law = law_of(self._known, self._seed, shown)
         hits: dict[int, Named] = {count: {name: {} for name in self._logs} for count in counts}
         for released in releases:
-            for count in counts if self._release == "once" else [max(counts)]:
-                ((text,), _) = line_up(
-                    [released],
-                    self._space,
-                    release=self._release,
-                    pipeline=self._pipeline,
-                    variants=count,
-                )
-                for name, log in self._logs.items():
-                    if self._release == "once":
-                        first = {count: self._by_one_point(text, log)}
-                    else:
-                        first = self._by_fresh_draws(text, log, counts)
-                    for n, hit in first.items():
-                        hits[n][name][released.id] = float(hit)
+            text = self._lined_up(released, max(counts))
+            for name, log in self._logs.items():
+                for count, hit in self._by_fresh_draws(text, law, log, counts).items():
+                    hits[count][name][released.id] = float(hit)
         return hits
+
+    def _lined_up(self, released: Released, count: int) -> PlacedText:
+        ((text,), _) = line_up(
+            [released],
+            self._space,
+            release=self._release,
+            pipeline=self._pipeline,
+            variants=count,
+        )
+        return text
 
     def _by_one_point(self, text: PlacedText, log: AlignedLog) -> bool:
         text, rows = self._read(text)
@@ -138,7 +159,7 @@ class WordAttack:
         return read
 
     def _by_fresh_draws(
-        self, text: PlacedText, log: AlignedLog, counts: Sequence[int]
+        self, text: PlacedText, law: Law, log: AlignedLog, counts: Sequence[int]
     ) -> dict[int, bool]:
         """For each number of variants whether the query is named first."""
         shown = [[word.id for word in text.places[at].shown] for at in text.replaced]
@@ -151,7 +172,7 @@ class WordAttack:
         target = int(np.flatnonzero(queries == log.log.numbers[folded_text(text.text)])[0])
         words, places = np.unique(columns, return_inverse=True)
         outputs, where = np.unique(released, return_inverse=True)
-        rows = self._law.rows(outputs, words)
+        rows = law.rows(outputs, words)
         scores = _Scores(
             rows[where.reshape(released.shape)],
             places.reshape(columns.shape),
@@ -159,6 +180,10 @@ class WordAttack:
             None if log.frequencies is None else log.frequencies[queries],
         )
         return {count: scores.is_first(target, count) for count in counts}
+
+
+def _total(hits: Mapping[str, float]) -> float:
+    return sum(hits.values())
 
 
 class _Scores:
@@ -265,12 +290,14 @@ class Law(ABC):
 _laws: dict[Any, Law] = {}
 
 
-def law_of(mechanism: WordMechanism, seed: int) -> Law:
+def law_of(mechanism: WordMechanism, seed: int, shown: int = 1) -> Law:
     """Laws are kept: other collections, engines and seeds may ask for the same."""
-    key = (mechanism.spec, mechanism.space.sha256, mechanism.space.output.name)
+    key = (mechanism.spec, mechanism.space.sha256, mechanism.space.output.name, shown)
     if key not in _laws:
         _laws[key] = (
-            Boxed(mechanism) if isinstance(mechanism, BoxMechanism) else Paired(mechanism, seed)
+            Boxed(mechanism)
+            if isinstance(mechanism, BoxMechanism)
+            else Paired(mechanism, seed, shown)
         )
     return _laws[key]
 
@@ -298,8 +325,12 @@ class Boxed(Law):
 class Paired(Law):
     """Laws by the distance of two words."""
 
-    def __init__(self, mechanism: WordMechanism, seed: int) -> None:
-        law = evidence_for(mechanism, "independent", rng=seed)
+    def __init__(self, mechanism: WordMechanism, seed: int, shown: int) -> None:
+        law: Evidence
+        if shown > 1:
+            law = SimulatedLaw.of(mechanism, rng=as_generator(seed), shown=shown)
+        else:
+            law = evidence_for(mechanism, "independent", rng=seed)
         assert isinstance(law, SimulatedLaw) or isinstance(mechanism, ExponentialMechanism)
         assert isinstance(law, (ExactLaw, SimulatedLaw))
         self._law = law
