@@ -2,7 +2,7 @@
 
     python benchmarks/cover.py FOLDER... --log FILE --vectors DIR --out DIR
     python benchmarks/cover.py FOLDER... … --jobs cover,words --seeds 1,2,3 --only "50x1,santext"
-    python benchmarks/cover.py --out DIR --tables --figure FILE.svg
+    python benchmarks/cover.py --out DIR --tables --figure FILE.svg --page docs/comparison.md
 
 Each FOLDER is a collection with judged queries; --log has a source and a query in each line, and
 the queries asked are taken out of it before it is a pool; --vectors as for ``spaces.py``. What
@@ -36,7 +36,7 @@ from pathlib import Path
 import numpy as np
 import spaces
 from cover_bench import DEPTHS, CoverBench, chance_of_truth
-from cover_tables import draw, print_tables
+from cover_tables import draw, print_tables, write_page
 from cover_words import COUNTS, Cells, ChorusJob, TextsJob, WordsJob, beside_cover
 
 from sottovoce import mechanism
@@ -265,8 +265,9 @@ def main() -> None:
     parser.add_argument("--represented-by", default="strong", help="encoder of the pools")
     parser.add_argument("--tables", action="store_true", help="print what is there, and stop")
     parser.add_argument("--figure", type=Path, help="draw what is there, and stop")
+    parser.add_argument("--page", type=Path, help="put the tables into this page, and stop")
     options = parser.parse_args()
-    if not options.tables and not options.figure:
+    if not (options.tables or options.figure or options.page):
         options.out.mkdir(parents=True, exist_ok=True)
         log, kind = read_sources(options.log)
         seeds = [int(seed) for seed in options.seeds.split(",")]
@@ -284,6 +285,8 @@ def main() -> None:
         print_tables(options.out)
     if options.figure:
         draw(options.out, options.figure)
+    if options.page:
+        write_page(options.out, options.page)
 
 
 if __name__ == "__main__":

@@ -13,13 +13,19 @@ import numpy as np
 from cover_bench import ALL_SUBJECTS, DEPTHS, KNOWS_SUBJECT
 
 from sottovoce import plotting
+from sottovoce.files import write_whole
 from sottovoce.statistics import randomization_test
 
 ENGINES = ("bm25", "dense")
 KNOW_SUBJECTS = (ALL_SUBJECTS, KNOWS_SUBJECT)
 AS_MANY = 1.1
 """Two releases have equally many queries if neither has more than this times the other's."""
-TITLES = {"msmarco-dl19-pool": "DL'19", "nfcorpus": "NFCorpus", "npl": "NPL"}
+TITLES = {
+    "msmarco-dl19-pool": "DL'19",
+    "cranfield": "Cranfield",
+    "nfcorpus": "NFCorpus",
+    "npl": "NPL",
+}
 NAMES = {"santext": "SanText", "tem": "TEM", "custext": "CusText", "wbb": "WBB"}
 GOAL_RISK, GOAL_SHARE = 0.1, 0.9
 """What was aimed at: so small a risk at that share of what is found without privacy."""
@@ -108,37 +114,59 @@ def is_compared(job: str, pool: str) -> bool:
 
 
 def collections(out: Path) -> list[str]:
-    """Those with what the queries themselves find."""
-    return [file.stem for file in sorted(out.glob("*.json")) if "--" not in file.stem]
+    """Those with what the queries themselves find, in the order of ``TITLES``."""
+    names = [file.stem for file in sorted(out.glob("*.json")) if "--" not in file.stem]
+    return sorted(names, key=lambda name: (*TITLES, name).index(name))
 
 
 def print_tables(out: Path) -> None:
     """For each collection what is found and named, and what is ahead of what."""
     print_together(out)
     for collection in collections(out):
-        whole = json.loads((out / f"{collection}.json").read_text("utf-8"))
-        plain = "; ".join(
-            f"{engine} {', '.join(short(mean(whole[f'{engine} {depth}'])) for depth in DEPTHS)}"
-            for engine in ENGINES
-        )
-        made = settings(out, collection)
-        queries = len(next(iter(whole.values())))
-        print(f"\n## {TITLES.get(collection, collection.title())}")
-        print(f"\n{queries} queries; without privacy {plain} (depth {DEPTHS[0]}, {DEPTHS[1]})\n")
-        print(
+        print("\n" + section(out, collection))
+        print_comparison(settings(out, collection))
+
+
+def write_page(out: Path, page: Path) -> None:
+    """Put the tables into a page, in place of those that it has; what stands before them stays."""
+    names = [title(collection) for collection in collections(out)]
+    text = page.read_text("utf-8")
+    first = min(at for at in (text.find(f"\n## {name}\n") for name in names) if at >= 0)
+    tables = "\n".join(section(out, collection) for collection in collections(out))
+    write_whole(page, f"{text[:first]}\n{tables}".encode())
+
+
+def section(out: Path, collection: str) -> str:
+    """The table of a collection, with what the queries themselves find."""
+    whole = json.loads((out / f"{collection}.json").read_text("utf-8"))
+    by_engine = [
+        ", ".join(short(mean(whole[f"{engine} {depth}"]), 3) for depth in DEPTHS)
+        for engine in ENGINES
+    ]
+    queries = len(next(iter(whole.values())))
+    return "\n".join(
+        [
+            f"## {title(collection)}\n",
+            f"{queries} queries. The queries themselves find {by_engine[0]} by BM25 and "
+            f"{by_engine[1]} by dense search.\n",
             "| queries | | seeds | BM25: log | all subjects | nDCG@10 "
-            "| dense: log | all subjects | nDCG@10 |"
-        )
-        print("|--:|---|--:|--:|--:|--:|--:|--:|--:|")
-        for line in lines(made):
-            print(line)
-        print_comparison(made)
+            "| dense: log | all subjects | nDCG@10 |",
+            "|--:|---|--:|--:|--:|--:|--:|--:|--:|",
+            *lines(settings(out, collection)),
+            "",
+        ]
+    )
+
+
+def title(collection: str) -> str:
+    """Its name for people."""
+    return TITLES.get(collection, collection.title())
 
 
 def print_together(out: Path, count: int = 50) -> None:
     """All collections beside each other at one number of queries: both risks, and what is found."""
     made = {collection: settings(out, collection) for collection in collections(out)}
-    names = [TITLES.get(collection, collection.title()) for collection in made]
+    names = [title(collection) for collection in made]
     for engine in ENGINES:
         print(f"\n## {count} queries, {engine}, depth {DEPTHS[0]}\n")
         print("| | " + " | ".join(f"{name}: log | all | nDCG@10" for name in names) + " |")
@@ -171,7 +199,8 @@ def lines(made: list[Setting]) -> Iterator[str]:
             if one.ndcg(engine, DEPTHS[0]) is not None:
                 row[engine] = one
     for (sent, label), by_engine in rows.items():
-        seeds = "; ".join(dict.fromkeys(str(one.seeds) for one in by_engine.values()))
+        by_seeds = [str(one.seeds) for one in by_engine.values()]
+        seeds = by_seeds[0] if len(set(by_seeds)) == 1 else "; ".join(by_seeds)
         cells = " | ".join(
             described(by_engine[engine], engine) if engine in by_engine else " | | "
             for engine in ENGINES
@@ -259,7 +288,7 @@ def draw(out: Path, file: Path, count: int = 50, engine: str = "bm25") -> None:
             plot.set_xlim(-0.03, 1.08)
             plotting.label(
                 plot,
-                title=TITLES.get(collection, collection.title()) if row == 0 else "",
+                title=title(collection) if row == 0 else "",
                 x=f"named by {attacker}",
                 y="nDCG@10" if column == 0 else "",
             )

@@ -13,7 +13,7 @@ import pytest
 import spaces
 from cover import CoverJob, compute
 from cover_bench import ALL_SUBJECTS, KNOWS_LOG, CoverBench
-from cover_tables import draw, print_tables
+from cover_tables import draw, print_tables, write_page
 from cover_words import COUNTS, ChorusJob, TextsJob, WordsJob
 
 from sottovoce.spaces.space import WordSpace
@@ -77,7 +77,7 @@ def test_tables_and_figure_of_what_is_there(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    jobs = [CoverJob("log", 50, 1, 0.97, "uniform"), WordsJob("cmp", 6, "once", "bm25", (50,))]
+    jobs = [CoverJob("log", 50, 1, 0.97, "popular"), WordsJob("cmp", 6, "once", "bm25", (50,))]
     monkeypatch.setattr("cover.JOBS", {"some": lambda _: iter(jobs)})
     compute([bench], "some", "", [1, 2], tmp_path)
     assert len(list(tmp_path.glob("made-up--*.json"))) == 4
@@ -85,5 +85,12 @@ def test_tables_and_figure_of_what_is_there(
     printed = capsys.readouterr().out
     assert "| 50 | cover 50 × 1 | 2 |" in printed
     assert "| 50 | cmp, ε 6 | 2 |" in printed
+    page = tmp_path / "page.md"
+    page.write_text("# What it is\n\nSaid by hand.\n\n## Made-Up\n\n| an old table |\n")
+    write_page(tmp_path, page)
+    written = page.read_text()
+    assert written.startswith("# What it is\n\nSaid by hand.\n\n## Made-Up\n\n8 queries.")
+    assert "| 50 | cover 50 × 1 | 2 |" in written
+    assert "old" not in written
     draw(tmp_path, tmp_path / "figure.svg")
     assert "who knows all subjects" in (tmp_path / "figure.svg").read_text()
