@@ -1,8 +1,8 @@
 """A mechanism that releases fewer words, so that many draws in its own space are cheap.
 
 It moves the same vectors by the same noise at the same epsilon; only the search is among fewer
-words. A guarantee holds for any output vocabulary: whoever keeps it with all words keeps it with
-some. And each of them comes out more often, so that as many draws show more.
+words. What is promised does not depend on which words these are. Each of them comes out more
+often: what is missing shows sooner for it, what is added by chance a little later.
 """
 
 from __future__ import annotations

@@ -170,9 +170,10 @@ def fit_of_density(log_density: LogDensity, noise: Float64Array, rng: Generator)
 
 
 def uneven(shares: Float64Array) -> float:
-    """How likely at most so uneven shares are, if all shares between 0 and 1 are as likely.
+    """How likely shares as uneven as these are at most, if any share from 0 to 1 is as likely.
 
-    Twice the exact law of one side; scipy.stats, which has that of both, takes long to import.
+    The test of Kolmogorov and Smirnov: twice the exact chance of one side, which where it is small
+    is that of both. scipy.stats would take longer to import than this check takes.
     """
     from scipy.special import smirnov
 

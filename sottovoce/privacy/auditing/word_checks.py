@@ -231,7 +231,7 @@ def _returned_by_noise(subject: Subject[WordMechanism]) -> list[_Returned]:
         cast("NoiseMechanism", mechanism) for mechanism in (subject.mechanism, subject.narrow)
     )
     low = replace(narrow, epsilon=narrow.epsilon / 10)
-    few, many, where = subject.few_draws // 10, subject.few_draws // 2, subject.narrowly
+    few, many, where = subject.few_draws // 20, subject.few_draws // 2, subject.narrowly
     return [
         _against_noise(subject, whole, few, "", ""),
         _against_noise(subject, narrow, many, "_narrow", where or " in more draws"),
