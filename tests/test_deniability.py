@@ -17,6 +17,7 @@ from scipy.stats import binom
 from sottovoce import mechanism
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms import WordMechanism
+from sottovoce.privacy import word_samples
 from sottovoce.privacy.plausible_deniability import (
     counted_support,
     deniability,
@@ -26,7 +27,7 @@ from sottovoce.privacy.plausible_deniability import (
 )
 from sottovoce.privacy.word_draws import Sampler
 from sottovoce.privacy.word_samples import choose_words, nearest_others, sample_words
-from sottovoce.spaces.space import OutputVocabulary
+from sottovoce.spaces.space import OutputVocabulary, WordSpace
 from sottovoce.testing import toy_space
 
 chances = st.lists(st.floats(0, 1), min_size=1, max_size=30).filter(lambda row: sum(row) > 0.1)
@@ -201,6 +202,22 @@ def test_neighbours_are_those_of_a_plain_search(small_space):
         order = np.argsort(plain)[1:]
         assert found[row].tolist() == order[[0, 2, 9]].tolist()
         assert far[row] == pytest.approx(plain[order[[0, 2, 9]]])
+
+
+@pytest.mark.parametrize("few", [0, 1000], ids=["by distances", "by a search"])
+def test_neighbours_are_the_same_however_they_are_found(monkeypatch, small_space, few):
+    monkeypatch.setattr(word_samples, "FEW_RANKS", few)
+    vectors = small_space.vectors[:40].copy()
+    vectors[[3, 9, 11]] = vectors[0]  # Words that share a place.
+    space = WordSpace.from_arrays([f"w{number}" for number in range(40)], vectors)
+    narrow = space.with_output(OutputVocabulary("some", np.arange(0, 40, 3)))
+    for each in (space, narrow):
+        ranks = range(1, len(each.output) + 1)
+        found, far = nearest_others(each, np.arange(40), ranks)
+        plain = np.linalg.norm(vectors[:, None].astype(np.float64) - vectors[found], axis=2)
+        np.testing.assert_allclose(far, np.where(found == np.arange(40)[:, None], np.inf, plain))
+        assert (np.diff(far[:, :-1]) >= -1e-9).all()
+        assert all(sorted(row) == each.output.ids.tolist() for row in found)
 
 
 def test_neighbours_are_among_the_words_that_may_be_released(toy):

@@ -242,6 +242,28 @@ def test_what_vectors_were_projected_onto_is_kept_and_must_fit(tmp_path):
         WordSpace.open(tmp_path / "space")
 
 
+def test_fewer_words_to_be_released_change_nothing_else():
+    space = WordSpace.from_arrays(WORDS, VECTORS)
+    some = OutputVocabulary("two", np.array([0, 1]))
+    more = with_words(space, ["new"], np.ones((1, 4)))
+    shape = more.covariance
+    narrow = more.with_output(some)
+    assert narrow.covariance is shape
+    assert np.shares_memory(narrow.vectors, more.vectors)
+    assert (narrow.id("new"), narrow.size, narrow.listed.size) == (7, 8, 7)
+    assert narrow.listed.output is narrow.output is some
+    assert set(narrow.nearest_output.top(more.vectors, 1)[0].ravel().tolist()) <= {0, 1}
+    assert len(more.nearest_output) == space.size  # As it was.
+
+
+def test_more_words_make_another_hash():
+    space = WordSpace.from_arrays(WORDS, VECTORS)
+    made = [(["new"], np.ones((1, 4))), (["new"], np.zeros((1, 4))), (["newer"], np.ones((1, 4)))]
+    hashes = [with_words(space, *more).sha256 for more in made]
+    assert len({space.sha256, *hashes}) == 4
+    assert hashes[0] == with_words(space, *made[0]).sha256
+
+
 def test_more_words_are_known_and_never_released(small_space):
     vectors = np.random.default_rng(5).standard_normal((2, small_space.dimension))
     narrow = small_space.with_output(OutputVocabulary("even", np.arange(0, 2000, 2)))

@@ -26,6 +26,8 @@ POOL = 4
 """Words looked at for each one that is taken."""
 NUMBERS_AT_ONCE = 1 << 22
 """Distances held at once by each thread: 32 MiB."""
+FEW_RANKS = 64
+"""Up to so many neighbours are searched for; for more, distances to all words cost less."""
 
 
 def sample_words(space: WordSpace, count: int = WORDS, rng: Randomness = 0) -> IntArray:
@@ -90,8 +92,27 @@ def nearest_others(
     released = space.output.ids
     if not all(1 <= rank <= len(released) for rank in ranks):
         raise UsageError(f"only {len(released)} words may be released: there is no such neighbour")
+    find = _searched if max(ranks) <= FEW_RANKS else _sorted_out
+    return find(space, words, np.asarray(ranks) - 1)
+
+
+def _searched(space: WordSpace, words: IntArray, places: IntArray) -> tuple[IntArray, Float64Array]:
+    """By the exact search: the word itself is found, too, and goes to the end."""
+    count = min(int(places.max()) + 2, len(space.output))
+    found, distances = space.nearest_output.top(space.vectors[words], count)
+    ids = space.output.ids[found]
+    distances[ids == words[:, None]] = np.inf
+    order = np.argsort(distances, axis=1, kind="stable")[:, places]
+    return np.take_along_axis(ids, order, axis=1), np.take_along_axis(distances, order, axis=1)
+
+
+def _sorted_out(
+    space: WordSpace, words: IntArray, places: IntArray
+) -> tuple[IntArray, Float64Array]:
+    """By the distances to all words."""
+    released = space.output.ids
     at_once = max(1, min(256, NUMBERS_AT_ONCE // len(released)))
-    distances, places = Distances(space, released), np.asarray(ranks) - 1
+    distances = Distances(space, released)
 
     def find(block: IntArray) -> tuple[IntArray, Float64Array]:
         rows = distances.rows(block)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -64,6 +65,13 @@ class ExtendedSpace(WordSpace):
         position = self.base.id(word)
         return self._more.get(word, UNKNOWN) if position == UNKNOWN else position
 
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of the list, and of the words and vectors at the end."""
+        words, vectors = self.added()
+        named = "\n".join([self.base.sha256, *words])
+        return hashlib.sha256(named.encode() + vectors.tobytes()).hexdigest()
+
     @property
     def listed(self) -> WordSpace:
         """The space without the words at the end."""
@@ -71,7 +79,10 @@ class ExtendedSpace(WordSpace):
 
     def with_output(self, output: OutputVocabulary) -> WordSpace:
         """The same words, of which only those of ``output`` are released: words of the list."""
-        return ExtendedSpace(self.base.with_output(output), *self.added())
+        space = ExtendedSpace.__new__(ExtendedSpace)
+        WordSpace.__init__(space, **self._parts(), output=output)  # Vectors are not copied.
+        space.base, space._more = self.base.with_output(output), self._more
+        return space
 
     @cached_property
     def nearest_output(self) -> Nearest:

@@ -140,10 +140,11 @@ class Tracker:
 
     def see(self, scores: Float32Array, start: int, count: int) -> None:
         """Take note of ``count`` words from ``start`` on; ``scores`` has room for whole lanes."""
-        # Word i of the block lies in lane i % LANES, at depth i // LANES; the rest is padding.
-        used = -(-count // LANES) * LANES
+        # Word i of the block lies in lane i % width, at depth i // width; the rest is padding.
+        width = min(LANES, count)
+        used = -(-count // width) * width
         scores[count:used] = -np.inf
-        lanes = scores[:used].reshape(-1, LANES, scores.shape[1])
+        lanes = scores[:used].reshape(-1, width, scores.shape[1])
         # The best score of each lane raises the k-th best, and tells which lanes to read.
         peaks = np.maximum.reduce(lanes, axis=0)
         self._raise_kth(peaks)
@@ -154,7 +155,7 @@ class Tracker:
         # In those lanes, keep each word that comes near enough, and leave the padding out.
         members = lanes[:, lane, row]
         depth, pair = np.nonzero(members >= floor[row])
-        columns = start + depth * LANES + lane[pair]
+        columns = start + depth * width + lane[pair]
         real = columns < start + count
         self.kept.append(Candidates(row[pair], columns, members[depth, pair]).where(real))
         self.pending += len(self.kept[-1])

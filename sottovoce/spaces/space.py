@@ -24,6 +24,8 @@ from sottovoce.types import UNKNOWN, BoolArray, Float32Array, Float64Array, IntA
 
 NORMS_SAMPLED = 10_000
 """Vectors measured when a space is opened whose description does not say how long they are."""
+OF_ALL_WORDS = ("covariance", "ids_of_words", "phrase_ids", "phrases")
+"""What takes a moment to find out, and does not depend on the words that may be released."""
 DAMAGE = (*(AttributeError, EOFError, KeyError, OSError, OverflowError, TypeError, ValueError),)
 """What comes of files that are not what they were."""
 
@@ -291,7 +293,10 @@ class WordSpace:
         """The same space, releasing only the words of ``output``."""
         if output.ids[-1] >= self.size or output.ids[0] < 0:
             raise UsageError(f"the output vocabulary '{output.name}' has ids outside the space")
-        return WordSpace(**self._parts(), output=output)
+        space = WordSpace(**self._parts(), output=output)
+        known = {name: vars(self)[name] for name in OF_ALL_WORDS if name in vars(self)}
+        vars(space).update(known)
+        return space
 
     @cached_property
     def nearest_output(self) -> Nearest:
@@ -322,7 +327,8 @@ class WordSpace:
                 mean += block[:, :-1].sum(axis=0, dtype=np.float64)
             mean /= self.size
             for block in row_blocks(self._folded):
-                centered = block[:, :-1].astype(np.float64) - mean
+                centered = block[:, :-1].astype(np.float64)
+                centered -= mean
                 total += centered.T @ centered
         spread = np.trace(total) / self.dimension
         if not spread > 0:

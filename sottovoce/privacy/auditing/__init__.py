@@ -81,6 +81,7 @@ def audit(
     if words < 2:
         raise UsageError(f"an audit needs at least 2 words, got {words}")
     generator, ids = as_generator(rng), np.empty(0, dtype=np.int64)
+    space = mechanism.metric_space and mechanism.metric_space[0]
     if isinstance(mechanism, WordMechanism):
         if mechanism.space.size < 2:
             raise UsageError("an audit needs a space of at least two words")
@@ -99,7 +100,6 @@ def audit(
         with single_threaded_blas():  # Its threads would wait for each other; ours do not.
             findings += check(subject, step)
         step(1.0)
-    space = mechanism.metric_space and mechanism.metric_space[0]
     by_label = guarantees(mechanism)
     return Audit(mechanism.spec, space, by_label, tuple(findings), is_seeded(rng))
 

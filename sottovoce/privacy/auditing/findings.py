@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -27,6 +28,7 @@ from numpy.random import Generator
 
 from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms.base import Mechanism, WordMechanism
+from sottovoce.privacy.auditing.fewer_outputs import with_fewer_outputs
 from sottovoce.privacy.word_samples import euclidean
 from sottovoce.spaces.space import WordSpace
 from sottovoce.types import Float64Array, IntArray
@@ -227,6 +229,20 @@ class Subject(Generic[Audited]):
     def few_words(self) -> IntArray:
         """Words to draw often."""
         return self.words[:: max(1, len(self.words) // OFTEN_DRAWN)][:OFTEN_DRAWN]
+
+    @cached_property
+    def narrow(self) -> Audited:
+        """The mechanism in its own space, releasing fewer words where that makes draws cheap."""
+        if not isinstance(self.mechanism, WordMechanism):
+            return self.mechanism
+        return with_fewer_outputs(self.mechanism, self.words, self.rng)
+
+    @property
+    def narrowly(self) -> str:
+        """What ``narrow`` releases, for sentences; nothing where that is everything."""
+        if self.narrow is self.mechanism or not isinstance(self.narrow, WordMechanism):
+            return ""
+        return f" with {len(self.narrow.space.output):,} words to be released"
 
 
 Step: TypeAlias = Callable[[float], None]

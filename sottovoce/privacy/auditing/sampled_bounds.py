@@ -101,12 +101,14 @@ def on_close_pairs(subject: Subject[WordMechanism], _: Step) -> list[Finding]:
     """Draws in the mechanism's own space, where two words are close enough to see something.
 
     One pair is of words with equal vectors, if there are such: they must not be told apart at all.
+    Of a large space fewer words are released, so that draws are cheap.
     """
-    mechanism, words, draws, rng = subject.mechanism, subject.words, subject.few_draws, subject.rng
+    mechanism, words, draws, rng = subject.narrow, subject.words, subject.few_draws, subject.rng
     near = close_words(mechanism.space, words, 1)[:, 0]
-    check, where = "close pairs, sampled", f"for close pairs of space {mechanism.space.name}"
+    check = "close pairs, sampled"
+    where = f"for close pairs of space {mechanism.space.name}{subject.narrowly}"
     compared: list[tuple[Claim, Pairs]] = []
-    for claim in subject.claims:
+    for claim in claims(mechanism):
         distances = claim.distances(mechanism, words, near)
         order = np.argsort(distances, kind="stable")
         equal = int((distances == 0).sum())

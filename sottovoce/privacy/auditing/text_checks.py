@@ -59,7 +59,7 @@ def order_and_seed(subject: Subject[Mechanism], _: Step) -> list[Finding]:
     """A seed decides everything: neither the batch nor the order changes anybody's result."""
     mechanism, words, rng = subject.mechanism, subject.words, subject.rng
     seed = int(rng.integers(1 << 62))
-    runs = [_variants(mechanism, 3, seed, batch_size) for batch_size in (1, 2, 100)]
+    runs = [_variants(subject.narrow, 3, seed, batch_size) for batch_size in (1, 2, 100)]
     wrong = [] if runs[0] == runs[1] == runs[2] else ["the batch size changes what is released"]
     if isinstance(mechanism, WordMechanism):
         low = replace(mechanism, epsilon=min(mechanism.epsilon, 1.0))
@@ -70,18 +70,19 @@ def order_and_seed(subject: Subject[Mechanism], _: Step) -> list[Finding]:
         )
         if not np.array_equal(straight[order], mixed):
             wrong.append("the order of the words changes what is released")
-    sentence = "; ".join(wrong) or "neither batch size nor order changes a seeded result"
+    right = f"neither batch size{subject.narrowly} nor order changes a seeded result"
+    sentence = "; ".join(wrong) or right
     return structural("order and seed", "REFUTED" if wrong else "CONSISTENT", sentence + ".")
 
 
 def no_memory(subject: Subject[WordMechanism], _: Step) -> list[Finding]:
     """What was obfuscated before must not change what comes later."""
-    mechanism, seed = subject.mechanism, int(subject.rng.integers(1 << 62))
+    mechanism, seed = subject.narrow, int(subject.rng.integers(1 << 62))
     before = mechanism.sample(subject.words, 5, Generator(PCG64(seed)))
     _variants(mechanism, 3, seed)
     after = mechanism.sample(subject.words, 5, Generator(PCG64(seed)))
     if np.array_equal(before, after):
-        sentence = "texts obfuscated before change nothing."
+        sentence = f"texts obfuscated before change nothing{subject.narrowly}."
         return structural("data dependence", "CONSISTENT", sentence)
     sentence = "texts obfuscated before change what is drawn: the law depends on private data."
     return structural("data dependence", "REFUTED", sentence)
@@ -136,7 +137,7 @@ def _set_composition(mechanism: SetMechanism) -> list[Finding]:
 
 def pass_through(subject: Subject[Mechanism], _: Step) -> list[Finding]:
     """Unknown words and whole texts never come out as they are; what stays in clear is said."""
-    mechanism, name, wrong = subject.mechanism, "pass-through", []
+    mechanism, name, wrong = subject.narrow, "pass-through", []
     rewrites_texts = isinstance(mechanism, TextMechanism) and not mechanism.may_repeat
     for text, variants in zip(TEXTS, _variants(mechanism, 10, None), strict=True):
         if UNKNOWN_WORD in " ".join(variants).casefold():
@@ -145,7 +146,7 @@ def pass_through(subject: Subject[Mechanism], _: Step) -> list[Finding]:
             wrong.append("a text was released as it is")
     if wrong:
         return structural(name, "REFUTED", "; ".join(dict.fromkeys(wrong)) + ".")
-    sentence = "unknown words are not released"
+    sentence = f"unknown words are not released{subject.narrowly}"
     if not mechanism.cuts_texts:
         sentence = "only strings of the pool are released; a text that stands in it may come back"
     if mechanism.protects != "all":
