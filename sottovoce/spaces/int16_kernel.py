@@ -115,6 +115,23 @@ def _tile_scores(context, words, queries, pairs, scales, half_norms, bars, score
     return types.intp(*[types.intp] * 7), generate
 
 
+@intrinsic
+def _fetch(typing, address):
+    """Bring the line of memory at an address into the cache, without waiting for it."""
+
+    def generate(context, builder, signature, arguments):
+        number = ir.IntType(32)
+        byte = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        prefetch = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte.type], ir.FunctionType(ir.VoidType(), [byte.type] + 3 * [number])
+        )
+        # To read, kept in the second level of the cache, data.
+        builder.call(prefetch, [byte, number(0), number(2), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.intp), generate
+
+
 def _compiled(function):
     """Compiled, and kept on disk where there is a folder to write to."""
     try:
@@ -148,11 +165,16 @@ def race(words, half_norms, queries, scales, margins, best, bars, rows, columns,
     """
     pairs, k, count = words.shape[1], best.shape[1], 0
     tile = np.empty((ROWS, PANEL), np.float32)
+    lines = words.strides[0] // 64
+    share = -(-lines // queries.shape[0])
     for panel in range(words.shape[0]):
         word_codes = words.ctypes.data + panel * words.strides[0]
         halves = half_norms.ctypes.data + 4 * PANEL * panel
         for group in range(queries.shape[0]):
             first = group * ROWS
+            # Meanwhile the next panel comes in, a share of it with each group.
+            for line in range(group * share, min((group + 1) * share, lines)):
+                _fetch(word_codes + words.strides[0] + 64 * line)
             reached = _tile_scores(
                 word_codes,
                 queries.ctypes.data + group * queries.strides[0],
