@@ -158,8 +158,8 @@ def race(words, half_norms, queries, scales, margins, best, bars, rows, columns,
     words, queries
         Packed codes, (panels, pairs, PANEL, 2) and (groups, pairs, ROWS, 2).
     best, bars
-        The k best scores of each query so far, and the least that is still of interest: both start
-        at -inf, and the bars of padding at +inf.
+        The k best scores of each query so far, ascending, and the least that is still of interest:
+        both start at -inf, and the bars of padding at +inf.
     rows, columns, scores
         Room for candidates. Answers how many there are, or -1 if there is not enough room.
     """
@@ -200,11 +200,14 @@ def race(words, half_norms, queries, scales, margins, best, bars, rows, columns,
                         continue
                     rows[count], columns[count], scores[count] = row, panel * PANEL + j, score
                     count += 1
-                    # It takes the place of the worst of the k best, and may raise the bar.
-                    worst = np.argmin(best[row])
-                    if score > best[row, worst]:
-                        best[row, worst] = score
-                        if k > 1:
-                            worst = np.argmin(best[row])
-                        bars[row] = best[row, worst] - margins[row]
+                    if score <= best[row, 0]:
+                        continue
+                    # The worst of the k best leaves, those below this score move down to let it
+                    # in, and the bar may rise.
+                    place = 0
+                    while place + 1 < k and best[row, place + 1] < score:
+                        best[row, place] = best[row, place + 1]
+                        place += 1
+                    best[row, place] = score
+                    bars[row] = best[row, 0] - margins[row]
     return _drop_left_behind(bars, rows, columns, scores, count)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 QUERIES = 512
 """Queries in a block; with WORDS it bounds the memory of a thread."""
-WORDS = 1024
-"""Words in a block, for large batches; small batches take more. Their scores stay in the cache."""
+WORDS = 4096
+"""Words in a block, for large batches; small batches take more."""
 SCORES = QUERIES * WORDS
 LANES = 64
 """Words of a block are grouped by number modulo this; only groups with a good peak are read."""
