@@ -119,3 +119,7 @@ def test_product_and_sum_are_one_instruction_where_the_processor_has_it(wide):
     (code,) = race.inspect_asm().values()
     assert code.count("vpdpwssd") >= wide.ROWS * wide.VECTORS
     assert "vpmaddwd" not in code
+
+
+def test_no_queries_have_no_candidates(compiled):
+    assert all_scores(compiled, np.ones((3, 2)), np.ones((0, 2))).shape == (0, 3)

@@ -3,6 +3,7 @@
 numba compiles it on this machine (extra ``fast``), once: the result is kept on disk. It runs
 outside Python's lock, so that threads do not wait for each other. One instruction multiplies 16
 pairs of codes (32 with AVX-512) and adds each two products: twice as many as of float32, and exact.
+Where the processor can also add them to the sums (VNNI), LLVM makes one instruction of both.
 """
 
 from __future__ import annotations
@@ -166,13 +167,14 @@ def race(words, half_norms, queries, scales, margins, best, bars, rows, columns,
     pairs, k, count = words.shape[1], best.shape[1], 0
     tile = np.empty((ROWS, PANEL), np.float32)
     lines = words.strides[0] // 64
-    share = -(-lines // queries.shape[0])
+    share = -(-lines // max(1, queries.shape[0]))
     for panel in range(words.shape[0]):
         word_codes = words.ctypes.data + panel * words.strides[0]
         halves = half_norms.ctypes.data + 4 * PANEL * panel
         for group in range(queries.shape[0]):
             first = group * ROWS
-            # Meanwhile the next panel comes in, a share of it with each group.
+            # Meanwhile the next panel comes in, a share of it with each group; beyond the last one
+            # nothing is read.
             for line in range(group * share, min((group + 1) * share, lines)):
                 _fetch(word_codes + words.strides[0] + 64 * line)
             reached = _tile_scores(
