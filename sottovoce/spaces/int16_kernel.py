@@ -3,6 +3,7 @@
 numba compiles it on this machine (extra ``fast``), once: the result is kept on disk. It runs
 outside Python's lock, so that threads do not wait for each other. One instruction multiplies 16
 pairs of codes (32 with AVX-512) and adds each two products: twice as many as of float32, and exact.
+Where the processor can also add them to the sums (VNNI), LLVM makes one instruction of both.
 """
 
 from __future__ import annotations
@@ -115,6 +116,23 @@ def _tile_scores(context, words, queries, pairs, scales, half_norms, bars, score
     return types.intp(*[types.intp] * 7), generate
 
 
+@intrinsic
+def _fetch(typing, address):
+    """Bring the line of memory at an address into the cache, without waiting for it."""
+
+    def generate(context, builder, signature, arguments):
+        number = ir.IntType(32)
+        byte = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        prefetch = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte.type], ir.FunctionType(ir.VoidType(), [byte.type] + 3 * [number])
+        )
+        # To read, kept in the second level of the cache, data.
+        builder.call(prefetch, [byte, number(0), number(2), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.intp), generate
+
+
 def _compiled(function):
     """Compiled, and kept on disk where there is a folder to write to."""
     try:
@@ -141,18 +159,24 @@ def race(words, half_norms, queries, scales, margins, best, bars, rows, columns,
     words, queries
         Packed codes, (panels, pairs, PANEL, 2) and (groups, pairs, ROWS, 2).
     best, bars
-        The k best scores of each query so far, and the least that is still of interest: both start
-        at -inf, and the bars of padding at +inf.
+        The k best scores of each query so far, ascending, and the least that is still of interest:
+        both start at -inf, and the bars of padding at +inf.
     rows, columns, scores
         Room for candidates. Answers how many there are, or -1 if there is not enough room.
     """
     pairs, k, count = words.shape[1], best.shape[1], 0
     tile = np.empty((ROWS, PANEL), np.float32)
+    lines = words.strides[0] // 64
+    share = -(-lines // max(1, queries.shape[0]))
     for panel in range(words.shape[0]):
         word_codes = words.ctypes.data + panel * words.strides[0]
         halves = half_norms.ctypes.data + 4 * PANEL * panel
         for group in range(queries.shape[0]):
             first = group * ROWS
+            # Meanwhile the next panel comes in, a share of it with each group; beyond the last one
+            # nothing is read.
+            for line in range(group * share, min((group + 1) * share, lines)):
+                _fetch(word_codes + words.strides[0] + 64 * line)
             reached = _tile_scores(
                 word_codes,
                 queries.ctypes.data + group * queries.strides[0],
@@ -178,11 +202,14 @@ def race(words, half_norms, queries, scales, margins, best, bars, rows, columns,
                         continue
                     rows[count], columns[count], scores[count] = row, panel * PANEL + j, score
                     count += 1
-                    # It takes the place of the worst of the k best, and may raise the bar.
-                    worst = np.argmin(best[row])
-                    if score > best[row, worst]:
-                        best[row, worst] = score
-                        if k > 1:
-                            worst = np.argmin(best[row])
-                        bars[row] = best[row, worst] - margins[row]
+                    if score <= best[row, 0]:
+                        continue
+                    # The worst of the k best leaves, those below this score move down to let it
+                    # in, and the bar may rise.
+                    place = 0
+                    while place + 1 < k and best[row, place + 1] < score:
+                        best[row, place] = best[row, place + 1]
+                        place += 1
+                    best[row, place] = score
+                    bars[row] = best[row, 0] - margins[row]
     return _drop_left_behind(bars, rows, columns, scores, count)

@@ -35,7 +35,7 @@ METRICS: tuple[Metric, ...] = ("euclidean", "cosine", "inner")
 
 FEW_QUERIES = 16
 """Fewer queries than this are not worth a thread of their own."""
-DECIDED_AT_ONCE = 1024
+DECIDED_AT_ONCE = 256
 WARM_AFTER = 1 << 37
 """Products (three seconds of them) after which codes are made: that and loading their kernel takes
 one or two seconds, which codes must save first."""

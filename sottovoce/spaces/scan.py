@@ -147,11 +147,14 @@ class Tracker:
         lanes = scores[:used].reshape(-1, width, scores.shape[1])
         # The best score of each lane raises the k-th best, and tells which lanes to read.
         peaks = np.maximum.reduce(lanes, axis=0)
-        self._raise_kth(peaks)
+        highest = np.maximum.reduce(peaks, axis=0)
+        self._raise_kth(peaks, highest)
         floor = self.kth - self.slack
-        lane, row = np.nonzero(peaks >= floor)
-        if not len(row):
+        near = np.flatnonzero(highest >= floor)
+        if not len(near):
             return
+        lane, place = np.nonzero(peaks[:, near] >= floor[near])
+        row = near[place]
         # In those lanes, keep each word that comes near enough, and leave the padding out.
         members = lanes[:, lane, row]
         depth, pair = np.nonzero(members >= floor[row])
@@ -167,8 +170,7 @@ class Tracker:
             if self.pending > MANY_CANDIDATES // 2 and len(self.kth) > 1:
                 raise TooManyCandidatesError
 
-    def _raise_kth(self, peaks: Float32Array) -> None:
-        highest = peaks.max(axis=0)
+    def _raise_kth(self, peaks: Float32Array, highest: Float32Array) -> None:
         if self.k == 1:
             np.maximum(self.kth, highest, out=self.kth)
             return
