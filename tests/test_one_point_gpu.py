@@ -20,6 +20,10 @@ from sottovoce.privacy.attacks.one_point_gpu import PointsOnGpu  # noqa: E402
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
+def on_device(evidence):
+    return PointsOnGpu(evidence.slopes, evidence.levels, evidence.mechanism.candidates, DEVICE)
+
+
 def both(name, size, dimension, n, places):
     """Points by the CPU and by torch, and how far points are from their words."""
     space = tiny_space(size, dimension, 3)
@@ -29,7 +33,7 @@ def both(name, size, dimension, n, places):
     shown = [np.unique(ids) for ids in released_once(mech, words, n, 7)]
     on_cpu = evidence._points(shown)
     guesses = np.stack([evidence._guess(ids) for ids in shown])
-    x = PointsOnGpu(evidence, DEVICE).settle(shown, guesses, ROUNDS)
+    x = on_device(evidence).settle(shown, guesses, ROUNDS)
     return on_cpu, np.stack([evidence.mean + evidence.root @ row for row in x]), evidence
 
 
@@ -50,7 +54,7 @@ def test_places_with_few_words_stand_beside_places_with_many():
     evidence = OnePoint.of(mech, rng=Generator(PCG64(0)))
     shown = [np.unique(released_once(mech, np.array([3 * n]), n, 7)[0]) for n in (2, 5, 12, 30)]
     guesses = np.stack([evidence._guess(ids) for ids in shown])
-    points = PointsOnGpu(evidence, DEVICE)
+    points = on_device(evidence)
     together = points.settle(shown, guesses, ROUNDS)
     each = zip(shown, guesses, strict=True)
     alone = [points.settle([ids], guess[None], ROUNDS)[0] for ids, guess in each]

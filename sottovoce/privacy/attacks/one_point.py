@@ -198,7 +198,7 @@ class OnePoint(Evidence):
 
     @cached_property
     def _on_gpu(self) -> PointsOnGpu:
-        return PointsOnGpu(self)
+        return PointsOnGpu(self.slopes, self.levels, self.mechanism.candidates)
 
     def _guess(self, words: IntArray) -> Float32Array:
         """A first x: the whitened centroid, made as long as such points are."""

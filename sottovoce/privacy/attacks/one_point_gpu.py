@@ -16,8 +16,6 @@ from sottovoce.types import Float32Array, IntArray
 if TYPE_CHECKING:
     import torch
 
-    from sottovoce.privacy.attacks.one_point import OnePoint
-
 
 class Edges(NamedTuple):
     """Half-spaces of each place, (places, words), and the factors that stand in for them."""
@@ -34,13 +32,16 @@ class Edges(NamedTuple):
 class PointsOnGpu:
     """Where noisy points are believed to be, found on a device."""
 
-    def __init__(self, evidence: OnePoint, device: str = "cuda") -> None:
+    def __init__(
+        self, slopes: Float32Array, levels: Float32Array, candidates: int, device: str = "cuda"
+    ) -> None:
+        """``slopes`` and ``levels`` as ``OnePoint`` has them; ``candidates`` of the mechanism."""
         import torch
 
         self._torch = torch
-        self._slopes = torch.from_numpy(np.ascontiguousarray(evidence.slopes)).to(device)
-        self._levels = torch.from_numpy(evidence.levels).to(device)
-        self._unseen_of = evidence.mechanism.candidates
+        self._slopes = torch.from_numpy(np.ascontiguousarray(slopes)).to(device)
+        self._levels = torch.from_numpy(levels).to(device)
+        self._candidates = candidates
 
     def settle(
         self,
@@ -86,7 +87,7 @@ class PointsOnGpu:
         hidden[is_seen == 0] = torch.inf  # amin leaves what padding points at.
         others.scatter_reduce_(1, seen, hidden, "amin")
         counts = is_seen.sum(dim=1, keepdim=True)
-        unseen = (self._unseen_of - counts).clamp(min=0).long()
+        unseen = (self._candidates - counts).clamp(min=0).long()
         most = min(rivals + int(unseen.max()), scores.shape[1])
         top, near = others.topk(most, dim=1)
         place = torch.arange(most, device=x.device)
