@@ -113,7 +113,7 @@ class WordAttack:
                 for name, log in self._logs.items():
                     hits[name][released.id] = float(self._by_one_point(text, log))
             named[count] = hits
-            if self._shuffled and count >= MANY_VARIANTS:
+            if self._shuffled and count > MANY_VARIANTS:
                 others = self._one_by_one(releases, [count])[count]
                 for name in hits:
                     named[count][name] = max(hits[name], others[name], key=_total)

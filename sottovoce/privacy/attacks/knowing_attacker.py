@@ -45,8 +45,8 @@ BELIEFS: dict[str, str] = {
     DENOISER: "what is said together: ",
 }
 MANY_VARIANTS = 50
-"""From so many words of a point on, its place may be hard to find: variants are also read one by
-one, as fresh draws are. Of fewer, places tell more (NPL, cmp at 7.5: .85 against .60 of 20)."""
+"""Of more words off one point, places may be hard to find: variants are also read one by one, as
+fresh draws are. Of fewer, places tell more (NPL, cmp at 7.5: .85 against .60 of 20 variants)."""
 LEAST_POSSIBLE = 0.5
 """Some word can have been meant wherever the law is the right one; at fewer places, it is not."""
 
@@ -151,7 +151,7 @@ class KnowingAttacker:
                 )
         wrong_law = possible < LEAST_POSSIBLE * places
         one_by_one = self.any_order is not None and (
-            self.release == "independent" or n >= MANY_VARIANTS
+            self.release == "independent" or n > MANY_VARIANTS
         )
         if wrong_law and not one_by_one:
             raise AnotherLawError
