@@ -56,6 +56,6 @@ def test_places_with_few_words_stand_beside_places_with_many():
     guesses = np.stack([evidence._guess(ids) for ids in shown])
     points = on_device(evidence)
     together = points.settle(shown, guesses, ROUNDS)
-    each = zip(shown, guesses, strict=True)
-    alone = [points.settle([ids], guess[None], ROUNDS)[0] for ids, guess in each]
+    places = zip(shown, guesses, strict=True)
+    alone = [points.settle([ids], guess[None], ROUNDS)[0] for ids, guess in places]
     np.testing.assert_allclose(together, np.stack(alone), atol=2e-3)

@@ -82,14 +82,14 @@ class PointsOnGpu:
         scores = x @ self._slopes.T - self._levels
         # Of the words that are not shown, those with the highest scores; the first of them may be
         # what the mechanism could have shown (see ``OnePoint._rivals``).
-        others = scores.clone()
+        of_rivals = scores.clone()
         hidden = torch.full_like(is_seen, -torch.inf)
         hidden[is_seen == 0] = torch.inf  # amin leaves what padding points at.
-        others.scatter_reduce_(1, seen, hidden, "amin")
+        of_rivals.scatter_reduce_(1, seen, hidden, "amin")
         counts = is_seen.sum(dim=1, keepdim=True)
         unseen = (self._candidates - counts).clamp(min=0).long()
         most = min(rivals + int(unseen.max()), scores.shape[1])
-        top, near = others.topk(most, dim=1)
+        top, near = of_rivals.topk(most, dim=1)
         place = torch.arange(most, device=x.device)
         is_rival = (place >= unseen) & (place < unseen + rivals) & torch.isfinite(top)
         words = torch.cat([seen, near], dim=1)
@@ -97,9 +97,11 @@ class PointsOnGpu:
         widths = torch.full_like(side, float(FLOOR))
         shifts = torch.zeros_like(side)
         if before is None:
-            own = scores.gather(1, seen).where(is_seen > 0, torch.inf)
+            of_shown = scores.gather(1, seen).where(is_seen > 0, torch.inf)
             any_shown = counts[:, 0] > 0
-            least = own.amin(dim=1) if own.shape[1] else torch.full_like(x[:, 0], torch.inf)
+            least = (
+                of_shown.amin(dim=1) if of_shown.shape[1] else torch.full_like(x[:, 0], torch.inf)
+            )
             middle = least.where(any_shown, top.where(is_rival, torch.inf).amin(dim=1))
             squares = self._slopes.square().sum(dim=1)[words] * side.abs()
             reach = (squares.sum(dim=1) / side.abs().sum(dim=1)).sqrt()

@@ -147,8 +147,8 @@ def _improve(gram: Float64Array, orders: IntArray, rng: Generator) -> Float64Arr
         (moving,) = np.nonzero(moved)
         if not len(moving):
             break
-    own = np.take_along_axis(products, orders.swapaxes(1, 2), axis=2)
-    return np.asarray(own.sum(axis=(1, 2)))
+    of_members = np.take_along_axis(products, orders.swapaxes(1, 2), axis=2)
+    return np.asarray(of_members.sum(axis=(1, 2)))
 
 
 def _assigned(scores: Float64Array) -> IntArray:
