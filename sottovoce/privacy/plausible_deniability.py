@@ -240,9 +240,9 @@ def unproven(draws: int, eta: float, risk: float) -> int:
     outside of it. So s is at least the number of different words less this quantile, except with
     probability ``risk``.
     """
-    from scipy.stats import binom
+    from scipy.special import bdtr  # scipy.stats takes most of a second to import.
 
-    return int(binom.ppf(1 - risk, draws, eta))
+    return int(np.searchsorted(bdtr(np.arange(draws + 1), draws, eta), 1 - risk))
 
 
 def _by_law(mechanism: WordMechanism, words: IntArray, eta: float, draws: int) -> Iterator[Row]:

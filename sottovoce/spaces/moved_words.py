@@ -10,8 +10,6 @@ decides, which is also what answers with distances.
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
 from sottovoce.arrays import accumulated_error, row_norms
@@ -20,6 +18,8 @@ from sottovoce.threads import parallel_map
 from sottovoce.types import BoolArray, Float32Array, Float64Array, IntArray
 
 SHIFTS_AT_A_TIME = 64
+TILE = 1024
+"""Words looked at together: their scores for all shifts stay in the cache."""
 
 
 class MovedWords:
@@ -32,8 +32,12 @@ class MovedWords:
         if not everything:
             self._folded = self._folded[space.output.ids]
         self._centres = np.ascontiguousarray(space.vectors[words])
-        self._starts = self._centres @ self._folded[:, :-1].T
-        self._starts += self._folded[:, -1]
+        # Scores before any shift, (words, tiles, TILE); beyond the last word nothing is near.
+        size = len(self._folded)
+        starts = np.full((len(words), -(-size // TILE) * TILE), -np.inf, dtype=np.float32)
+        np.matmul(self._centres, self._folded[:, :-1].T, out=starts[:, :size])
+        starts[:, :size] += self._folded[:, -1]
+        self._starts = starts.reshape(len(words), -1, TILE)
         self._longest = float(np.sqrt(-2.0 * self._folded[:, -1].min()))
 
     def nearest(self, shifts: Float64Array, k: int) -> tuple[IntArray, Float64Array]:
@@ -57,7 +61,21 @@ class MovedWords:
 
     def _block(self, shifts: Float64Array, k: int) -> tuple[IntArray, BoolArray]:
         """The places of the nearest words, and where rounding leaves them in doubt."""
-        products = shifts.astype(np.float32) @ self._folded[:, :-1].T
+        queries = shifts.astype(np.float32)
+        tile_count = self._starts.shape[1]
+        products = np.zeros((tile_count, len(shifts), TILE), dtype=np.float32)
+        peaks = np.empty((len(self.words), len(shifts), tile_count), dtype=np.float32)
+
+        def look_at(tile: int) -> None:
+            """The best score of a tile, for all sums: its products stay in the cache."""
+            vectors = self._folded[tile * TILE : (tile + 1) * TILE, :-1]
+            products[tile, :, : len(vectors)] = queries @ vectors.T
+            sums = np.empty((len(shifts), TILE), dtype=np.float32)
+            for word, starts in enumerate(self._starts[:, tile]):
+                np.add(products[tile], starts, out=sums)
+                np.maximum.reduce(sums, axis=1, out=peaks[word, :, tile])
+
+        parallel_map(look_at, range(tile_count))
         # What a sum may be off by: of products, of the shift, and of the sum that is released.
         lengths = row_norms(self._centres)[:, None] + 2 * row_norms(shifts)
         error = accumulated_error(shifts.shape[1]) * self._longest * (lengths + self._longest)
@@ -65,18 +83,22 @@ class MovedWords:
         doubtful = np.empty((len(self.words), len(shifts)), dtype=np.bool_)
 
         def find(word: int) -> None:
-            scores = np.empty(len(self._folded), dtype=np.float32)
-            for number, product in enumerate(products):
-                np.add(self._starts[word], product, out=scores)
-                best: list[float] = []
-                for rank in range(k):
-                    place = scores.argmax()
-                    places[word, number, rank] = place
-                    best.append(float(scores[place]))
-                    scores[place] = -np.inf
-                best.append(float(scores.max()))
-                gap = min(more - less for more, less in pairwise(best))
-                doubtful[word, number] = not gap > 2 * error[word, number]
+            """The k + 1 best words lie in the k + 1 best tiles, which are looked at once more."""
+            best = min(k + 1, tile_count)
+            near = np.argpartition(-peaks[word], best - 1, axis=1)[:, :best]
+            rows = np.arange(len(shifts))
+            scores = products[near, rows[:, None]] + self._starts[word, near]
+            scores = scores.reshape(len(shifts), -1)
+            ranked = np.empty((len(shifts), k + 1), dtype=np.float32)
+            for rank in range(k + 1):
+                place = scores.argmax(axis=1)
+                ranked[:, rank] = scores[rows, place]
+                scores[rows, place] = -np.inf
+                if rank < k:
+                    tile, inside = np.divmod(place, TILE)
+                    places[word, :, rank] = near[rows, tile] * TILE + inside
+            gaps = (ranked[:, :-1] - ranked[:, 1:]).min(axis=1)
+            doubtful[word] = ~(gaps > 2 * error[word])
 
         parallel_map(find, range(len(self.words)))
         return places, doubtful
