@@ -15,6 +15,9 @@ from plain_engine import Plain
 
 from sottovoce.collections import Document, read_corpus
 from sottovoce.engines import BM25, Hit, ranks_of
+from sottovoce.engines.base import NOTHING
+from sottovoce.engines.dense import Dense
+from sottovoce.engines.lexical import TfIdf
 from sottovoce.errors import UsageError
 from sottovoce.text.words import content_words, stems, words
 
@@ -144,6 +147,20 @@ def test_errors_name_no_document():
 def test_impossible_settings_are_refused(settings):
     with pytest.raises(UsageError, match="k1 must not be negative"):
         BM25([], **settings)
+
+
+@pytest.mark.parametrize("kind", [BM25, TfIdf, lambda documents: Dense(documents, "light")])
+def test_what_is_listed_are_the_documents_of_the_answers(kind):
+    texts = ["red apple pie", "green apple", "apple apple red", "stone", "red wine and pie"]
+    documents = [Document(f"d{place}", "", text) for place, text in enumerate(texts)]
+    engine, queries = kind(documents), ["red apple", "pie", "", "wine stone", "red apple"]
+    for depth in (0, 2, 7):
+        listed = engine.listed(queries, depth)
+        assert listed.shape == (len(queries), depth)
+        answers = engine.search(queries, depth)
+        for row, hits in zip(listed.tolist(), answers, strict=True):
+            places = [int(hit.doc_id[1:]) for hit in hits]
+            assert row == places + [NOTHING] * (depth - len(places))
 
 
 def test_negative_depth_is_refused():
