@@ -83,6 +83,7 @@ similarity = ["jaccard"]
 log = "demo"
 attacks = ["mode"]
 """
+CELLS = 21
 
 RUN = """
 import signal
@@ -130,11 +131,11 @@ def cells(folder):
 
 
 def wait_for(number, folder, process):
-    """Until so many cells are done, and a little longer."""
+    """Until so many cells are done, and up to 50 ms longer."""
     while len(cells(folder)) < number:
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.005)
-    time.sleep(random.Random().random() * 0.3)
+    time.sleep(random.Random().random() * 0.05)
 
 
 def alive(session):
@@ -173,22 +174,35 @@ def ended(session):
     return not alive(session)
 
 
+def killed_twice(parent, start, workers):
+    """A folder whose experiment was killed twice before it was done.
+
+    On a busy machine this process may look too late, when all is done: then there is another try.
+    """
+    for attempt in range(5):
+        folder = parent / f"killed {attempt}"
+        for more in (2, 3):
+            process = start(folder, workers)
+            wait_for(len(cells(folder)) + more, folder, process)
+            process.kill()
+            process.communicate()
+            assert ended(process.pid), "workers must end with a killed parent"
+            if len(cells(folder)) > CELLS - 3:
+                break
+        else:
+            return folder
+    pytest.fail("the experiment was done before it was killed, five times: make it larger")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.thorough)])
 def test_two_kills_in_the_middle_change_nothing(tmp_path, start, undisturbed, workers):
-    folder = tmp_path / "killed"
-    for number in (2, 7):
-        process = start(folder, workers)
-        wait_for(number, folder, process)
-        process.kill()
-        process.communicate()
-        assert ended(process.pid), "workers must end with a killed parent"
-    there = {file: file.stat().st_mtime_ns for file in cells(folder)}
-    assert len(there) < 21, "the experiment was done before it was killed: make it larger"
+    folder = killed_twice(tmp_path, start, workers)
+    kept = {file: file.stat().st_mtime_ns for file in cells(folder)}
     finish(start(folder, workers))
     assert tables(folder) == tables(undisturbed)
     assert files(folder) == files(undisturbed)
-    assert all(file.stat().st_mtime_ns == stamp for file, stamp in there.items())
+    assert all(file.stat().st_mtime_ns == stamp for file, stamp in kept.items())
 
 
 @pytest.mark.slow
@@ -200,7 +214,7 @@ def test_a_killed_worker_is_told_and_the_run_goes_on_later(tmp_path, start, undi
     _, said = process.communicate(timeout=120)
     assert process.returncode != 0
     assert "a worker process died in the" in said
-    assert "of 21 cells are done and kept" in said
+    assert f"of {CELLS} cells are done and kept" in said
     finish(start(folder))
     assert tables(folder) == tables(undisturbed)
 
