@@ -14,6 +14,7 @@ from sottovoce.types import Float32Array, Float64Array
 
 UNIT_ROUNDOFF = 2.0**-24
 """Of float32."""
+ROWS_IN_A_BLOCK = 16384
 
 
 def read_array(file: Path, *, mapped: bool = True) -> NDArray[Any]:
@@ -42,7 +43,7 @@ def unit_rows(rows: Float32Array) -> Float32Array:
     return np.asarray(rows / np.where(norms > 0, norms, 1.0), dtype=np.float32)
 
 
-def row_blocks(array: Float32Array, rows: int = 16384) -> Iterator[Float32Array]:
+def row_blocks(array: Float32Array, rows: int = ROWS_IN_A_BLOCK) -> Iterator[Float32Array]:
     """The rows of a (mapped) array, a block at a time."""
     for start in range(0, len(array), rows):
         yield array[start : start + rows]

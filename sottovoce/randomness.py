@@ -50,6 +50,11 @@ def is_seeded(rng: Randomness) -> bool:
     return rng is not None
 
 
+def is_secure(generator: Generator) -> bool:
+    """Whether nobody can repeat the generator's numbers, so that any secure numbers do as well."""
+    return isinstance(generator, SecureGenerator)
+
+
 def as_seed(rng: int | SeedSequence) -> SeedSequence:
     """The root from which the generators of an experiment are spawned."""
     if isinstance(rng, SeedSequence):
@@ -80,7 +85,7 @@ class Draws:
     @property
     def secure(self) -> bool:
         """Whether the numbers may come from elsewhere, if they are as secure: none is repeated."""
-        return all(isinstance(generator, SecureGenerator) for generator, _ in self.units)
+        return all(is_secure(generator) for generator, _ in self.units)
 
     def parts(self, count: int) -> list[tuple[slice, Draws]]:
         """At most ``count`` runs of rows, each with its draws, that can be drawn at the same time.

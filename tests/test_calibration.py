@@ -18,6 +18,7 @@ from sottovoce.privacy.calibration import Calibration, calibrate
 from sottovoce.privacy.costs import measure_cost, nats
 from sottovoce.privacy.plausible_deniability import deniability
 from sottovoce.privacy.targets import DrawsJudge, LawJudge, Targets
+from sottovoce.privacy.word_draws import CommonNoise, sampler_for
 from sottovoce.privacy.word_samples import sample_words
 from sottovoce.spaces.space import WordSpace
 from sottovoce.spaces.store import SpaceWriter
@@ -117,14 +118,17 @@ def test_exact_answers_keep_any_possible_target(toy, most, support):
     assert len(targets.broken(deniability(at(found, 1.03), np.arange(5), eta=0.05)))
 
 
-@given(st.integers(0, 1000), st.floats(0.3, 3))
-@settings(max_examples=10)
-def test_stopping_early_changes_no_verdict(small_space, few, seed, epsilon):
+@given(st.integers(0, 1000), st.floats(0.3, 3), st.booleans())
+@settings(max_examples=20)
+def test_stopping_early_changes_no_verdict(small_space, few, seed, epsilon, common):
     """The words that fail are those that all draws together fail."""
     targets = Targets(max_unchanged=0.1, min_support=150)
     cmp = mechanism("cmp", space=small_space, epsilon=epsilon)
-    judge = DrawsJudge(cmp, few, targets, lambda _: None, 300, np.random.SeedSequence(seed))
-    whole = deniability(cmp, few, draws=300, rng=np.random.SeedSequence(seed))
+    sampler = sampler_for(cmp, few, np.random.SeedSequence(seed), len(few))
+    if common:
+        sampler = CommonNoise("cmp", few, np.random.SeedSequence(seed), len(few), keeping=True)
+    judge = DrawsJudge(cmp, few, targets, lambda _: None, 300, sampler)
+    whole = deniability(cmp, few, draws=300, sampler=sampler)
     broken = set(targets.broken(whole).tolist())
     alone = {place for place in range(25) if len(judge.failing(epsilon, np.array([place])))}
     assert alone == broken

@@ -50,7 +50,8 @@ def test_json_and_figure_of_a_sound_mechanism(run, tmp_path):
 
 
 def test_not_refuted_is_never_called_proved(run):
-    done = run("cmp", "--quick", "-e", "3")
+    # Seeded: fresh draws refute a sound mechanism now and then, one time in a thousand at most.
+    done = run("cmp", "--quick", "-e", "3", "--seed", "1")
     assert done.returncode == 0, done.stderr
     assert "In short: NOT REFUTED" in done.stdout
     assert "no proof" in done.stdout

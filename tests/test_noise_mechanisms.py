@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from quadrature import circle, plane_law, worst
 from scipy import stats
+from threadpoolctl import threadpool_limits
 
 from sottovoce import mechanism
 from sottovoce.errors import UsageError
-from sottovoce.mechanisms.mahalanobis import Mahalanobis, MahalanobisNoise
+from sottovoce.mechanisms.mahalanobis import Mahalanobis, MahalanobisNoise, NoiseShape
 from sottovoce.mechanisms.vickrey import exponential_law, rational_law
 from sottovoce.randomness import UNIT, Draws, Streams
 from sottovoce.spaces.space import WordSpace
@@ -41,7 +42,7 @@ class Stretched(Mahalanobis):
 
     @cached_property
     def noise_law(self):
-        return MahalanobisNoise(STRETCH, self.epsilon, 1.0, self.compat == "pypantera")
+        return MahalanobisNoise(NoiseShape(STRETCH, 1.0), self.epsilon, self.compat == "pypantera")
 
 
 @pytest.mark.parametrize("name", ["cmp", "mahalanobis", "vickrey-cmp", "vickrey-mahalanobis"])
@@ -84,13 +85,13 @@ def test_cmp_noise_has_gamma_radius_and_uniform_direction(dimension, epsilon):
 def test_mahalanobis_noise_has_gamma_radius_in_its_own_norm(small_space):
     chosen = mechanism("mahalanobis", space=small_space, epsilon=3.0, **{"lambda": 0.8})
     noise = chosen.noise(draws(20_000))
-    own = np.sqrt((noise @ np.linalg.inv(chosen.noise_law.shape) * noise).sum(axis=1))
+    own = np.sqrt((noise @ np.linalg.inv(chosen.noise_law.shape.matrix) * noise).sum(axis=1))
     law = stats.gamma(small_space.dimension, scale=1 / 3).cdf
     assert stats.kstest(own, law).pvalue > LEVEL
     renormalised = replace(chosen, compat="pypantera").noise(draws(20_000))
     assert stats.kstest(np.linalg.norm(renormalised, axis=1), law).pvalue > LEVEL
     wrong = np.sqrt(
-        (renormalised @ np.linalg.inv(chosen.noise_law.shape) * renormalised).sum(axis=1)
+        (renormalised @ np.linalg.inv(chosen.noise_law.shape.matrix) * renormalised).sum(axis=1)
     )
     assert stats.kstest(wrong, law).pvalue < 1e-12
 
@@ -98,17 +99,58 @@ def test_mahalanobis_noise_has_gamma_radius_in_its_own_norm(small_space):
 def test_mahalanobis_matrices_of_the_five_words(toy):
     chosen = mechanism("mahalanobis", space=toy, lambda_=0.5)
     np.testing.assert_allclose(
-        chosen.noise_law.shape, [[1.40896, -0.08530], [-0.08530, 0.59104]], atol=1e-5
+        chosen.noise_law.shape.matrix, [[1.40896, -0.08530], [-0.08530, 0.59104]], atol=1e-5
     )
     np.testing.assert_allclose(
-        np.linalg.eigvalsh(chosen.noise_law.shape), [0.58224, 1.41776], atol=1e-5
+        np.linalg.eigvalsh(chosen.noise_law.shape.matrix), [0.58224, 1.41776], atol=1e-5
     )
     np.testing.assert_allclose(
-        chosen.noise_law.root, [[1.18619, -0.04366], [-0.04366, 0.76755]], atol=1e-5
+        chosen.noise_law.shape.root, [[1.18619, -0.04366], [-0.04366, 0.76755]], atol=1e-5
     )
     difference = toy.vectors[0] - toy.vectors[1]
-    distance = np.sqrt(difference @ np.linalg.inv(chosen.noise_law.shape) @ difference)
+    distance = np.sqrt(difference @ np.linalg.inv(chosen.noise_law.shape.matrix) @ difference)
     assert distance == pytest.approx(0.78632, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["mahalanobis", "vickrey-mahalanobis"])
+def test_the_shape_of_a_space_is_worked_out_once_for_all_epsilons(small_space, name, monkeypatch):
+    worked_out = []
+    eigh = np.linalg.eigh
+    monkeypatch.setattr(np.linalg, "eigh", lambda matrix: worked_out.append(1) or eigh(matrix))
+    space = small_space.with_output(small_space.output)
+    chosen = mechanism(name, space=space, epsilon=3.0)
+    noise = [replace(chosen, epsilon=epsilon).noise(draws(50)) for epsilon in (3.0, 7.0, 0.5)]
+    assert len(worked_out) == 1
+    # Another lambda has another shape, and afterwards the first one is worked out again.
+    flatter = replace(chosen, lambda_=0.9)
+    assert not np.allclose(flatter.noise(draws(50)), noise[0])
+    for epsilon, shared in zip((3.0, 7.0, 0.5), noise, strict=True):
+        law = MahalanobisNoise(NoiseShape(space.covariance, chosen.lambda_), epsilon)
+        assert np.array_equal(law.noise(draws(50)), shared)
+        assert np.array_equal(replace(chosen, epsilon=epsilon).noise(draws(50)), shared)
+
+
+def test_a_shape_is_not_kept_for_another_covariance(small_space):
+    space = small_space.with_output(small_space.output)
+    before = mechanism("mahalanobis", space=space, epsilon=3.0).noise(draws(50))
+    space.covariance = np.eye(space.dimension)
+    after = mechanism("mahalanobis", space=space, epsilon=3.0).noise(draws(50))
+    assert np.allclose(after, mechanism("cmp", space=space, epsilon=3.0).noise(draws(50)))
+    assert not np.allclose(after, before)
+
+
+def test_blas_threads_change_no_noise_and_no_distance():
+    """A wider space: BLAS takes several threads for large matrices only."""
+    rng = np.random.default_rng(3)
+    wide = WordSpace.from_arrays([f"w{i}" for i in range(900)], rng.standard_normal((900, 300)))
+    released = []
+    for count in (1, 2):
+        with threadpool_limits(count, user_api="blas"):
+            shape = NoiseShape(wide.covariance, 0.5)
+            chosen = mechanism("mahalanobis", space=wide.with_output(wide.output), epsilon=3.0)
+            distances = chosen.distances(np.arange(100), np.arange(100, 200))
+            released.append((shape.root, chosen.noise(draws(50)), distances))
+    assert all(np.array_equal(*both) for both in zip(*released, strict=True))
 
 
 def test_mahalanobis_without_shape_is_cmp(toy):

@@ -209,6 +209,30 @@ def test_covariance_is_scaled_to_mean_variance_one(toy):
         _ = flat.covariance
 
 
+def test_the_covariance_is_made_once_and_kept_beside_the_space(tmp_path, monkeypatch):
+    made = write(tmp_path / "space").covariance
+    with monkeypatch.context() as patch:
+        patch.setattr(WordSpace, "_made_covariance", None)
+        assert np.array_equal(WordSpace.open(tmp_path / "space").covariance, made)
+    (kept,) = (tmp_path / "space").glob("covariance-*.npy")
+    skewed = made.copy()
+    skewed[0, 1] += 1
+    for wrong in (0 * made, np.nan * made, 2 * made, skewed, made[:3, :3], made.astype(np.float32)):
+        np.save(kept, wrong)
+        assert np.array_equal(WordSpace.open(tmp_path / "space").covariance, made)
+        assert np.array_equal(np.load(kept), made)
+    kept.write_bytes(kept.read_bytes()[:200])
+    assert np.array_equal(WordSpace.open(tmp_path / "space").covariance, made)
+
+
+def test_a_space_that_takes_the_folder_has_a_covariance_of_its_own(tmp_path):
+    first = write(tmp_path / "space")
+    second = write(tmp_path / "space", vectors=VECTORS[:, ::-1])
+    expected = first.covariance
+    assert np.allclose(WordSpace.open(tmp_path / "space").covariance, expected[::-1, ::-1])
+    assert np.allclose(second.covariance, expected[::-1, ::-1])
+
+
 ENCODER = SpaceEncoder("light", "0123", 4)
 
 

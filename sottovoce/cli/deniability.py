@@ -63,7 +63,6 @@ def deniability(
 
       sottovoce deniability vickrey-cmp -e 12.5 --figure deniability.png
     """
-    from sottovoce.plotting import save_figure
     from sottovoce.privacy import deniability as measure
     from sottovoce.privacy.plausible_deniability import check_eta, neighbour_distances
 
@@ -85,6 +84,8 @@ def deniability(
             for mechanism in mechanisms
         ]
     if figure is not None:
+        from sottovoce.plotting import save_figure
+
         save_figure(_draw(results, distances), figure)
     if as_json:
         print_json(_described(results, distances, unknown))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from sottovoce.mechanisms.noise import (
     spherical_noise,
 )
 from sottovoce.randomness import Draws
+from sottovoce.threads import single_threaded_blas
 from sottovoce.types import Float64Array, IntArray
 
 PAIRS_AT_A_TIME = 4096
@@ -34,44 +37,73 @@ RENORMALIZED = (
 )
 
 
+class HasCovariance(Protocol):
+    """What noise is shaped like: a space or a pool."""
+
+    @property
+    def covariance(self) -> Float64Array: ...
+
+
 @dataclass(frozen=True, eq=False)
-class MahalanobisNoise:
-    """Noise of density proportional to exp(-epsilon |x|_M).
+class NoiseShape:
+    """S = lambda * covariance + (1 - lambda) * identity, with what is made of it.
 
-    |x|_M^2 = x' S^-1 x with S = lambda * covariance + (1 - lambda) * identity.
-
-    renormalized
-        Bring each noise vector back to the Euclidean length it had before it was stretched, as
-        published code does.
+    On one thread of BLAS: several round differently, and seeded noise would be other noise.
     """
 
     covariance: Float64Array
-    epsilon: float
     lambda_: float
-    renormalized: bool = False
 
     @cached_property
-    def shape(self) -> Float64Array:
-        """S, the matrix of the Mahalanobis norm."""
+    def matrix(self) -> Float64Array:
+        """S."""
         identity = np.eye(len(self.covariance))
         return np.asarray(self.lambda_ * self.covariance + (1 - self.lambda_) * identity)
 
     @cached_property
     def root(self) -> Float64Array:
         """The symmetric square root of S."""
-        values, axes = self._axes
-        return np.asarray((axes * np.sqrt(values)) @ axes.T)
+        values, axes = self.axes
+        with single_threaded_blas():
+            return np.asarray((axes * np.sqrt(values)) @ axes.T)
 
     @cached_property
-    def _axes(self) -> tuple[Float64Array, Float64Array]:
+    def axes(self) -> tuple[Float64Array, Float64Array]:
         """The eigenvalues of S, none below 0, and its eigenvectors as columns."""
-        values, axes = np.linalg.eigh(self.shape)
+        with single_threaded_blas():
+            values, axes = np.linalg.eigh(self.matrix)
         return np.maximum(values, 0.0), axes
+
+
+_shapes: MutableMapping[HasCovariance, NoiseShape] = WeakKeyDictionary()
+
+
+def shape_like(vectors: HasCovariance, lambda_: float) -> NoiseShape:
+    """The last one of this space or pool is kept: mechanisms at all epsilons share it."""
+    kept = _shapes.get(vectors)
+    if kept is None or kept.lambda_ != lambda_ or kept.covariance is not vectors.covariance:
+        kept = _shapes[vectors] = NoiseShape(vectors.covariance, lambda_)
+    return kept
+
+
+@dataclass(frozen=True, eq=False)
+class MahalanobisNoise:
+    """Noise of density proportional to exp(-epsilon |x|_M), with |x|_M^2 = x' S^-1 x.
+
+    renormalized
+        Bring each noise vector back to the Euclidean length it had before it was stretched, as
+        published code does.
+    """
+
+    shape: NoiseShape
+    epsilon: float
+    renormalized: bool = False
 
     def noise(self, draws: Draws) -> Float64Array:
         """Spherical noise, stretched by the root of S."""
-        round_noise = spherical_noise(draws, len(self.covariance), self.epsilon)
-        shaped = draws.times(round_noise, self.root)
+        root = self.shape.root
+        round_noise = spherical_noise(draws, len(root), self.epsilon)
+        shaped = draws.times(round_noise, root)
         if self.renormalized:
             shaped *= np.sqrt(
                 (round_noise**2).sum(axis=1, keepdims=True) / (shaped**2).sum(axis=1, keepdims=True)
@@ -80,7 +112,7 @@ class MahalanobisNoise:
 
     def norms(self, vectors: Float64Array) -> Float64Array:
         """|x|_M of vectors, along the last axis."""
-        values, axes = self._axes
+        values, axes = self.shape.axes
         along = vectors @ axes
         with np.errstate(divide="ignore", invalid="ignore"):
             squares = np.where(along == 0, 0.0, along * along / values)
@@ -99,7 +131,7 @@ class MahalanobisNoise:
     @property
     def euclidean_epsilon(self) -> float:
         """The bound per unit of Euclidean distance: epsilon / sqrt(smallest eigenvalue of S)."""
-        smallest = float(self._axes[0][0])
+        smallest = float(self.shape.axes[0][0])
         return float(self.epsilon / np.sqrt(smallest)) if smallest > 0 else float(np.inf)
 
 
@@ -130,13 +162,13 @@ class Mahalanobis(NoiseMechanism):
 
     @cached_property
     def noise_law(self) -> MahalanobisNoise:
-        renormalized = self.compat == "pypantera"
-        return MahalanobisNoise(self.space.covariance, self.epsilon, self.lambda_, renormalized)
+        shape = shape_like(self.space, self.lambda_)
+        return MahalanobisNoise(shape, self.epsilon, renormalized=self.compat == "pypantera")
 
     @property
     def gpu_noise(self) -> GpuNoise:
         law = self.noise_law
-        return GpuNoise(self.space.dimension, self.epsilon, law.root, law.renormalized)
+        return GpuNoise(self.space.dimension, self.epsilon, law.shape.root, law.renormalized)
 
     def noise(self, draws: Draws) -> Float64Array:
         return self.noise_law.noise(draws)
@@ -151,7 +183,7 @@ class Mahalanobis(NoiseMechanism):
         if self.compat != "none":
             return None
         spherical = SphericalNoise(self.space.dimension, self.epsilon)
-        return spherical.variance * self.noise_law.shape
+        return spherical.variance * self.noise_law.shape.matrix
 
     def distances(self, words: IntArray, partners: IntArray) -> Float64Array:
         """|w - w'|_M of each word and its partner."""
@@ -159,7 +191,8 @@ class Mahalanobis(NoiseMechanism):
         for start in range(0, len(words), PAIRS_AT_A_TIME):
             rows = slice(start, start + PAIRS_AT_A_TIME)
             left = self.space.vectors[words[rows]].astype(np.float64)
-            out[rows] = self.noise_law.norms(left - self.space.vectors[partners[rows]])
+            with single_threaded_blas():  # Several threads would round differently.
+                out[rows] = self.noise_law.norms(left - self.space.vectors[partners[rows]])
         return out
 
     @property

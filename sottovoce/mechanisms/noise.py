@@ -165,11 +165,17 @@ class NoiseMechanism(WordMechanism):
         if not same_on_gpu(type(self)) or self.prior != 0 or self.candidates > MOST_NEIGHBOURS:
             return None
         noise, scan = self.gpu_noise, self.space.nearest_output.fused
-        return None if noise is None or scan is None else GpuRelease(self, noise, scan)
+        if noise is None or scan is None or not noise.runs_on(scan.device):
+            return None
+        return GpuRelease(self, noise, scan)
+
+    def draws_on_gpu(self, secure: bool) -> bool:
+        """Where a GPU does all of it: noise, search and choice."""
+        return secure and self._on_gpu is not None
 
     def rows_at_a_time(self, secure: bool) -> int:
         """More where a GPU does all of it."""
-        return ROWS_ON_A_GPU if secure and self._on_gpu is not None else ROWS_AT_A_TIME
+        return ROWS_ON_A_GPU if self.draws_on_gpu(secure) else ROWS_AT_A_TIME
 
     def arranged(
         self, ids: torch.Tensor, distances: torch.Tensor, uniforms: torch.Tensor
@@ -244,7 +250,7 @@ class NoiseMechanism(WordMechanism):
 
         Then many words can be moved by the same noise at once (``spaces/moved_words.py``).
         """
-        return self.prior == 0 and self._on_gpu is None and written_as_here(type(self))
+        return self.prior == 0 and written_as_here(type(self))
 
     def draw_once(self, ids: IntArray, k: int, draws: Draws) -> IntArray:
         """``k`` distinct substitutes for each id, read off a single noisy point, (len(ids), k).
@@ -288,8 +294,8 @@ class NoiseMechanism(WordMechanism):
 def _all_equal(vectors: Float32Array) -> bool:
     """Whether all vectors are the same; the first that differs ends it."""
     return all(
-        (vectors[start : start + ROWS_AT_A_TIME] == vectors[0]).all()
-        for start in range(0, len(vectors), ROWS_AT_A_TIME)
+        (vectors[start : start + IN_CACHE] == vectors[0]).all()
+        for start in range(0, len(vectors), IN_CACHE)
     )
 
 

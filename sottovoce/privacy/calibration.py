@@ -27,6 +27,7 @@ from sottovoce.privacy.plausible_deniability import (
     word_mechanism,
 )
 from sottovoce.privacy.targets import DrawsJudge, Judge, LawJudge, Targets
+from sottovoce.privacy.word_draws import Sampler, sampler_for
 from sottovoce.privacy.word_samples import nearest_others, sample_words
 from sottovoce.randomness import as_seed, is_seeded
 from sottovoce.types import IntArray, Progress
@@ -130,6 +131,8 @@ class _Calibrator:
         self.search_seed, self.fresh_seed, self.last_seed = (
             SeedSequence(root.entropy, spawn_key=(*root.spawn_key, purpose)) for purpose in range(3)
         )
+        # All words may share all their noise: each is judged by its own draws.
+        self.fresh = sampler_for(mechanism, words, self.fresh_seed, len(words), keeping=True)
         self.meter = _Meter(len(words), progress)
         self.nearest = nearest_others(mechanism.space, words, [1])[1][:, 0]
         self.grid = self._grid()
@@ -144,14 +147,15 @@ class _Calibrator:
         checks = tuple(self._check(_round_down(smaller)) for smaller in below)
         if not self.exact:
             self.meter.expect(1)
-            measured = self._measure(epsilon, self.last_seed)
+            measured = self._measure(epsilon, rng=self.last_seed)
         kept = not len(self.targets.broken(measured))
         measured = replace(measured, seeded=self.seeded)
         return Calibration(self.targets, epsilon, limited, measured, kept, checks, self.seeded)
 
     def _confirmed(self, critical: IntArray) -> tuple[float, bool, Deniability]:
         """An epsilon that all words pass on fresh draws, and whether a larger one fails."""
-        judge, fresh = self._judge(self.search_seed), self._judge(self.fresh_seed)
+        search = self.fresh.reseeded(self.search_seed)
+        judge, fresh = self._judge(search), self._judge(self.fresh)
         ceiling, limited = math.inf, False
         while True:
             proposed = _largest(judge, self.grid, critical)
@@ -170,19 +174,19 @@ class _Calibrator:
                 return epsilon, limited, measured
             critical, ceiling, limited = np.union1d(broken, critical), epsilon * BACK, True
 
-    def _judge(self, seed: SeedSequence, targets: Targets | None = None) -> Judge:
+    def _judge(self, sampler: Sampler, targets: Targets | None = None) -> Judge:
         of_words = self.mechanism, self.words, targets or self.targets, self.meter.advance
-        return LawJudge(*of_words) if self.exact else DrawsJudge(*of_words, self.draws, seed)
+        return LawJudge(*of_words) if self.exact else DrawsJudge(*of_words, self.draws, sampler)
 
-    def _measure(self, epsilon: float, seed: SeedSequence | None = None) -> Deniability:
+    def _measure(self, epsilon: float, rng: SeedSequence | None = None) -> Deniability:
+        """On the draws of the fresh judge; or on those of a seed, also for means over words."""
         return deniability(
             replace(self.mechanism, epsilon=epsilon),
             self.words,
             eta=self.targets.eta,
             draws=self.draws,
-            rng=seed or self.fresh_seed,
-            # The judge's draws; those that are reported last are for means over words, too.
-            sharing=None if seed else len(self.words),
+            rng=rng,
+            sampler=self.fresh if rng is None else None,
             progress=self.meter.within,
         )
 
@@ -221,7 +225,7 @@ class _Calibrator:
         """Which target no epsilon keeps, and what is the best that can be had."""
         alone, everyone = self.targets.alone(), np.arange(len(self.words))
         for target in alone:
-            judge = self._judge(self.search_seed, target)
+            judge = self._judge(self.fresh.reseeded(self.search_seed), target)
             if len(alone) == 1 or _largest(judge, self.grid, everyone) is None:
                 best = self._measure(self.grid[-1])
                 if target.max_unchanged < 1:

@@ -17,7 +17,7 @@ import numpy as np
 
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import Mechanism, WordMechanism
-from sottovoce.privacy.word_draws import sampler_for, usual_sharing
+from sottovoce.privacy.word_draws import Sampler, sampler_for, usual_sharing
 from sottovoce.privacy.word_samples import NUMBERS_AT_ONCE, nearest_others, sample_words
 from sottovoce.randomness import Randomness, is_seeded
 from sottovoce.spaces.distances import Distances
@@ -146,12 +146,14 @@ def deniability(
     draws: int = DRAWS,
     rng: Randomness = None,
     sharing: int | None = None,
+    sampler: Sampler | None = None,
     progress: Progress | None = None,
 ) -> Deniability:
     """Measure N_w and S_w(eta) of words, by default of a sample of the vocabulary.
 
     ``sharing``: how many words may be moved by the same noise. It does not touch what is said of
     single words, or the bounds for all; means over words are the more certain the fewer do.
+    ``sampler``: what draws for these words, instead of one made of ``rng`` and ``sharing``.
     """
     mechanism = word_mechanism(mechanism)
     check_eta(eta)
@@ -164,7 +166,8 @@ def deniability(
     if exact:
         rows = _by_law(mechanism, ids, eta, draws)
     else:
-        rows = _by_draws(mechanism, ids, eta, draws, rng, sharing or usual_sharing(draws))
+        sampler = sampler or sampler_for(mechanism, ids, rng, sharing or usual_sharing(draws))
+        rows = _by_draws(mechanism, sampler, eta, draws)
     measured = []
     with single_threaded_blas():
         for row in rows:
@@ -259,16 +262,9 @@ def _by_law(mechanism: WordMechanism, words: IntArray, eta: float, draws: int) -
         yield from zip(*(column.tolist() for column in columns), strict=True)
 
 
-def _by_draws(
-    mechanism: WordMechanism,
-    words: IntArray,
-    eta: float,
-    draws: int,
-    rng: Randomness,
-    sharing: int,
-) -> Iterator[Row]:
+def _by_draws(mechanism: WordMechanism, sampler: Sampler, eta: float, draws: int) -> Iterator[Row]:
     """Each word by counting draws; the missing mass is the share of words seen only once."""
-    sampler = sampler_for(mechanism, words, rng, sharing)
+    words = sampler.words
     distances = Distances(mechanism.space, mechanism.space.output.ids)
     for places in sampler.groups(draws):
         for place, drawn in zip(places, sampler.all(mechanism, places, draws), strict=True):

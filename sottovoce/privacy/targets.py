@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 import numpy as np
-from numpy.random import SeedSequence
 
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
@@ -26,7 +25,7 @@ from sottovoce.privacy.plausible_deniability import (
     laws,
     unproven,
 )
-from sottovoce.privacy.word_draws import sampler_for
+from sottovoce.privacy.word_draws import Sampler
 from sottovoce.statistics import at_most
 from sottovoce.threads import single_threaded_blas
 from sottovoce.types import IntArray
@@ -146,11 +145,11 @@ class DrawsJudge:
         targets: Targets,
         passed: Passed,
         draws: int,
-        seed: SeedSequence,
+        sampler: Sampler,
     ) -> None:
         self.mechanism, self.words, self.draws, self.passed = mechanism, words, draws, passed
         self.most_returned, self.least_distinct = targets.limits(draws, len(words))
-        self.sampler = sampler_for(mechanism, words, seed, len(words))
+        self.sampler = sampler
 
     def failing(self, epsilon: float, places: IntArray) -> IntArray:
         tried = replace(self.mechanism, epsilon=epsilon)

@@ -141,14 +141,16 @@ class Nearest:
             half = len(points) // 2
             left, right = self._block(points[:half], k), self._block(points[half:], k)
             return np.concatenate([left[0], right[0]]), np.concatenate([left[1], right[1]])
-        return self._decide(points.astype(np.float64), candidates, k)
+        return self.decide(points.astype(np.float64), candidates.rows, candidates.columns, k)
 
-    def _decide(
-        self, points: Float64Array, candidates: Candidates, k: int
+    def decide(
+        self, points: Float64Array, rows: IntArray, columns: IntArray, k: int
     ) -> tuple[IntArray, Float64Array]:
-        """The k best candidates of each row by their float64 scores, lowest id first on ties."""
-        rows, columns = candidates.rows, candidates.columns
-        costs = np.empty(len(candidates), dtype=np.float64)
+        """The k best of some words for each point, by float64 scores, lowest id first on ties.
+
+        Word ``columns[i]`` is one of those for point ``rows[i]``; each point has k or more.
+        """
+        costs = np.empty(len(rows), dtype=np.float64)
         for start in range(0, len(costs), DECIDED_AT_ONCE):
             part = slice(start, start + DECIDED_AT_ONCE)
             costs[part] = self._costs(points[rows[part]], columns[part])

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sottovoce.arrays import read_array, row_blocks, row_norms
+from sottovoce.arrays import ROWS_IN_A_BLOCK, read_array, row_blocks, row_norms
 from sottovoce.errors import SpaceError, UsageError
 from sottovoce.files import parse_json, whole_file
 from sottovoce.spaces import store
@@ -26,6 +26,8 @@ NORMS_SAMPLED = 10_000
 """Vectors measured when a space is opened whose description does not say how long they are."""
 OF_ALL_WORDS = ("covariance", "ids_of_words", "phrase_ids", "phrases")
 """What takes a moment to find out, and does not depend on the words that may be released."""
+ROUNDING = 1e-9
+"""How far the mean variance of a covariance that was kept may be from 1."""
 DAMAGE = (*(AttributeError, EOFError, KeyError, OSError, OverflowError, TypeError, ValueError),)
 """What comes of files that are not what they were."""
 
@@ -319,21 +321,38 @@ class WordSpace:
 
     @cached_property
     def covariance(self) -> Float64Array:
-        """Sample covariance of the vectors, scaled to mean variance 1 (section 3 of Xu et al.)."""
+        """Sample covariance of the vectors, scaled to mean variance 1 (section 3 of Xu et al.).
+
+        Made once, kept beside the space on disk, under its hash: another space may have taken the
+        folder since this one was opened, and must not get the shape of this one.
+        """
+        name = f"covariance-{self.sha256[:16]}"
+        return _kept_on_disk(self.folder, name, self._made_covariance, self._fits)
+
+    def _made_covariance(self) -> Float64Array:
         total = np.zeros((self.dimension, self.dimension))
         with single_threaded_blas():  # Blocks are small: threads would mostly wait.
             mean = np.zeros(self.dimension)
             for block in row_blocks(self._folded):
                 mean += block[:, :-1].sum(axis=0, dtype=np.float64)
             mean /= self.size
+            room = np.empty((ROWS_IN_A_BLOCK, self.dimension))  # New memory takes time.
             for block in row_blocks(self._folded):
-                centered = block[:, :-1].astype(np.float64)
-                centered -= mean
+                centered = np.subtract(block[:, :-1], mean, out=room[: len(block)])
                 total += centered.T @ centered
         spread = np.trace(total) / self.dimension
         if not spread > 0:
             raise UsageError("the words of this space all have the same vector: it has no shape")
         return np.asarray(total / spread)
+
+    def _fits(self, covariance: NDArray[Any]) -> bool:
+        """Whether a file holds what may be the covariance: one of zeros would mean less noise."""
+        return (
+            covariance.shape == (self.dimension, self.dimension)
+            and covariance.dtype == np.float64
+            and np.array_equal(covariance, covariance.T)
+            and bool(abs(np.trace(covariance) / self.dimension - 1) < ROUNDING)
+        )
 
     def derived(self, name: str, size: int, make: Callable[[], IntArray]) -> IntArray:
         """Whole numbers that follow from the space alone: made once, kept beside it on disk.
@@ -341,7 +360,12 @@ class WordSpace:
         Nothing that depends on a text may come here.
         """
         if name not in self._derived:
-            self._derived[name] = _kept_on_disk(self.folder, name, size, make)
+            self._derived[name] = _kept_on_disk(
+                self.folder,
+                name,
+                lambda: make().astype(np.int32),
+                lambda kept: kept.shape == (size,) and kept.dtype.kind == "i",
+            ).astype(np.int64)
         return self._derived[name]
 
     # Identity
@@ -385,20 +409,23 @@ def folded_rows(words: Sequence[str], vectors: ArrayLike) -> Float32Array:
 
 
 def _kept_on_disk(
-    folder: Path | None, name: str, size: int, make: Callable[[], IntArray]
-) -> IntArray:
-    """The array of this name and size, read from the folder, or made and, if possible, kept."""
+    folder: Path | None,
+    name: str,
+    make: Callable[[], NDArray[Any]],
+    fits: Callable[[NDArray[Any]], bool],
+) -> NDArray[Any]:
+    """The array of this name, read from the folder if it fits, or made and, if possible, kept."""
     if folder is None:
         return make()
     file = folder / f"{name}.npy"
     with suppress(OSError, ValueError, EOFError):
-        kept: IntArray = read_array(file, mapped=False)
-        if kept.shape == (size,) and kept.dtype.kind == "i":
-            return kept.astype(np.int64)
+        kept = read_array(file, mapped=False)
+        if fits(kept):
+            return kept
     made = make()
     # A folder that cannot be written to is no reason to fail.
     with suppress(OSError), whole_file(file) as part, part.open("wb") as out:
-        np.save(out, made.astype(np.int32))
+        np.save(out, made)
     return made
 
 

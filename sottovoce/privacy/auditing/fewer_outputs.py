@@ -16,6 +16,7 @@ from numpy.random import Generator
 from sottovoce.errors import UsageError
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.privacy.word_samples import nearest_others
+from sottovoce.randomness import is_secure
 from sottovoce.spaces.output_vocabulary import OutputVocabulary
 from sottovoce.types import IntArray
 
@@ -30,10 +31,10 @@ WORTH_IT = 8 * OTHERS
 def with_fewer_outputs(mechanism: Kind, words: IntArray, rng: Generator) -> Kind:
     """The same mechanism, releasing only ``words``, their neighbours, and others by chance.
 
-    Where a law is known, few words are released, or a GPU searches, it is left as it is.
+    Where a law is known, few words are released, or a GPU draws, it is left as it is.
     """
-    output = mechanism.space.output
-    if len(output) <= WORTH_IT or mechanism.has_law or mechanism.device != "cpu":
+    output, on_gpu = mechanism.space.output, mechanism.draws_on_gpu(is_secure(rng))
+    if len(output) <= WORTH_IT or mechanism.has_law or on_gpu:
         return mechanism
     near = nearest_others(mechanism.space, words, range(1, NEIGHBOURS + 1))[0]
     others = rng.choice(output.ids, OTHERS, replace=False)

@@ -25,7 +25,7 @@ from sottovoce.privacy.auditing.findings import (
 )
 from sottovoce.privacy.auditing.sampled_bounds import on_line
 from sottovoce.privacy.word_samples import euclidean
-from sottovoce.randomness import Draws
+from sottovoce.randomness import Draws, is_secure
 from sottovoce.statistics import at_least, at_most
 from sottovoce.text import TextPipeline
 from sottovoce.types import IntArray
@@ -249,7 +249,7 @@ def _against_noise(
     holds for any two rows of the same law.
     """
     ids = np.resize(subject.few_words, draws)
-    one, same = _repeated(subject.rng, draws, tried.device)
+    one, same = _repeated(subject.rng, draws, tried.draws_on_gpu(is_secure(subject.rng)))
     drawn = tried.draw(ids, one) == ids
     settled = tried.settle(tried.perturb(ids, same), same) == ids
     more, different = int((drawn & ~settled).sum()), int((drawn != settled).sum())
@@ -257,9 +257,9 @@ def _against_noise(
     return _Returned(name, where, draws, float(drawn.mean()), float(settled.mean()), too_often)
 
 
-def _repeated(rng: Generator, count: int, device: str) -> tuple[Draws, Draws]:
+def _repeated(rng: Generator, count: int, on_gpu: bool) -> tuple[Draws, Draws]:
     """The same random numbers twice; what a GPU makes itself cannot be repeated."""
-    if device != "cpu":
+    if on_gpu:
         return Draws([(rng, count)]), Draws([(rng, count)])
     seed = int(rng.integers(1 << 62))
     one, same = (Draws([(Generator(PCG64(seed)), count)]) for _ in range(2))
