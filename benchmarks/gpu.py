@@ -4,7 +4,7 @@
     python benchmarks/gpu.py --quick         fewer words, no check
 
 Vocabularies are random vectors with the lengths of GloVe's, unless --vectors names a .npy file for
-the smallest. Every figure is a median of ten runs.
+the smallest. Figures are medians of ten runs, of three for `once` and the peers.
 """
 
 from __future__ import annotations

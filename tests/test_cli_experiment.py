@@ -13,6 +13,7 @@ import pytest
 from experiment_files import write_files
 
 from sottovoce.cli import main
+from sottovoce.devices import device, gpu_present
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("ir_measures")
@@ -143,12 +144,24 @@ def test_a_run_says_where_the_table_is_and_what_comes_next(done, files):
     assert "protects nobody" in done.stdout
     names = {file.name for file in (files / "done").iterdir()}
     assert {"experiment.toml", "manifest.json", "results.parquet", "results.csv"} <= names
+    assert f"Device  {device()}\n" in done.stdout
+    said = json.loads((files / "done" / "manifest.json").read_text())
+    assert said["facts"]["device"] == [device()]
+
+
+@pytest.mark.skipif(gpu_present(), reason="there is a CUDA device")
+def test_a_gpu_that_is_not_there_is_refused_before_anything_is_run(run, files):
+    answer = run("small.toml", "--out", "elsewhere", "--device", "cuda")
+    assert answer.returncode == 2
+    assert "use device 'cpu'" in answer.stderr
+    assert not (files / "elsewhere").exists()
 
 
 def test_a_finished_run_is_not_done_again(done, run):
     said = json.loads(run("small.toml", "--out", "done", "--json").stdout)
     assert (said["cells"], said["done_before"]) == (CELLS, CELLS)
     assert said["seeded"] is True
+    assert said["device"] == device()
     assert said["tables"]["queries"] == "results.parquet"
     counted = json.loads(run("small.toml", "--out", "done", "--dry-run", "--json").stdout)
     assert counted["done"] == CELLS

@@ -10,14 +10,19 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from sottovoce import devices
+from sottovoce import devices, mechanism
 from sottovoce.cli import app
 from sottovoce.devices import device, device_choice, gpu_present, set_device
 from sottovoce.errors import UsageError
+from sottovoce.mechanisms import noise
 from sottovoce.mechanisms.cmp import CMP
 from sottovoce.mechanisms.mahalanobis import Mahalanobis
 from sottovoce.mechanisms.noise import same_on_gpu
 from sottovoce.mechanisms.vickrey import VickreyCMP, VickreyMahalanobis
+from sottovoce.privacy import calibrate, deniability, word_draws
+from sottovoce.privacy.auditing import fewer_outputs
+from sottovoce.privacy.targets import Targets
+from sottovoce.privacy.word_draws import CommonNoise, sampler_for
 from sottovoce.randomness import Draws, as_generator, keyed_generator, secure_generator
 from sottovoce.workers import ordered_map
 
@@ -85,6 +90,56 @@ def test_only_draws_that_nobody_can_repeat_may_come_from_elsewhere():
     assert not Draws([(keyed_generator(bytes(16)), 1)]).secure
 
 
+# With a seed
+
+
+@pytest.fixture
+def pretend_gpu(monkeypatch):
+    """Mechanisms believe that a GPU draws for them; whoever lets it draw is found out."""
+
+    class NoDraws:
+        def words(self, ids, k):
+            raise AssertionError("a GPU drew")
+
+        vectors = words
+
+    def begin():
+        monkeypatch.setattr(noise, "device_in_use", lambda: "cuda")
+        monkeypatch.setattr(noise.NoiseMechanism, "_on_gpu", NoDraws())
+
+    return begin
+
+
+@pytest.mark.parametrize("name", ["cmp", "vickrey-mahalanobis"])
+def test_a_seed_gives_the_same_figures_on_every_device(small_space, name, monkeypatch, pretend_gpu):
+    monkeypatch.setattr(word_draws, "WORTH_SHARING", 0)
+    monkeypatch.setattr(fewer_outputs, "WORTH_IT", 0)
+    words, targets = np.arange(0, 2000, 90), Targets(max_unchanged=0.2)
+
+    def figures():
+        chosen = mechanism(name, space=small_space, epsilon=6.0)
+        measured = deniability(chosen, words, draws=100, rng=3)
+        reached = calibrate(chosen, targets, words=words, draws=60, rng=3)
+        audited = fewer_outputs.with_fewer_outputs(chosen, words, as_generator(3))
+        return measured.unchanged.tolist(), reached.epsilon, audited.space.output.ids.tolist()
+
+    on_cpu = figures()
+    pretend_gpu()
+    assert mechanism(name, space=small_space).device == "cuda"
+    assert figures() == on_cpu
+
+
+def test_without_a_seed_a_gpu_makes_its_own_noise(small_space, monkeypatch, pretend_gpu):
+    monkeypatch.setattr(word_draws, "WORTH_SHARING", 0)
+    monkeypatch.setattr(fewer_outputs, "WORTH_IT", 0)
+    pretend_gpu()
+    chosen, words = mechanism("cmp", space=small_space, epsilon=6.0), np.arange(9)
+    assert not isinstance(sampler_for(chosen, words, None, 8), CommonNoise)
+    assert fewer_outputs.with_fewer_outputs(chosen, words, secure_generator()) is chosen
+    with pytest.raises(AssertionError, match="a GPU drew"):
+        deniability(chosen, words, draws=100)
+
+
 @no_gpu
 @pytest.mark.parametrize("command", ["deniability", "obfuscate", "sanitize", "attack"])
 def test_commands_refuse_a_gpu_that_is_not_there(command, tmp_path):
@@ -99,6 +154,24 @@ def test_commands_refuse_a_gpu_that_is_not_there(command, tmp_path):
     assert isinstance(result.exception, UsageError)
     assert "use device 'cpu'" in str(result.exception)
     assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize("asked", [["--device", "cpu"], []])
+@pytest.mark.parametrize("command", ["deniability", "attack", "sanitize"])
+def test_people_are_told_which_device(everyday_words, tmp_path, command, asked):
+    (tmp_path / "in.csv").write_text("text\nskin cancer\n")
+    released = {"text": "skin cancer", "variants": ["cancer skin"], "mechanism": "cmp"}
+    (tmp_path / "releases.jsonl").write_text(json.dumps(released))
+    files = [str(tmp_path / name) for name in ("in.csv", "out.csv")]
+    arguments = {
+        "deniability": ["cmp:epsilon=1", "--words", "3", "--draws", "100"],
+        "attack": [str(tmp_path / "releases.jsonl")],
+        "sanitize": [*files, "--column", "text", "--epsilon", "1"],
+    }
+    typed = [command, *arguments[command], "--space", str(everyday_words.folder), *asked]
+    told = CliRunner().invoke(app, typed)
+    assert told.exit_code == 0, (told.exception, told.stderr)
+    assert f"device: {'cpu' if asked else device()}" in told.stderr
 
 
 def test_what_is_printed_says_which_device(default_space, tmp_path):

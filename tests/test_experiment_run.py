@@ -6,11 +6,13 @@ import os
 import resource
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 
 import pytest
 from frail_runner import SECRET, FrailRunner, frail_plan, pq
 
+from sottovoce import devices
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.experiments.executors import in_processes, in_this_process
 from sottovoce.experiments.naming import without_paths
@@ -75,6 +77,22 @@ def test_two_workers_give_the_bytes_of_one(tmp_path):
     assert names[0] == names[1]
     assert len(names[0]) == 12
     assert names[0][0].startswith("demo.bm25.light.a.epsilon=1.once.n=2.seed=0.")
+
+
+class RunnerWithDevice(FrailRunner):
+    """Its facts say which device its process was told to use."""
+
+    def run(self, job):
+        return replace(super().run(job), facts={"device": devices.device_choice()})
+
+
+def test_workers_compute_on_the_device_that_was_chosen(tmp_path, monkeypatch):
+    monkeypatch.setattr(devices, "_choice", "cpu")
+    store, runner = Store(tmp_path), RunnerWithDevice(tmp_path)
+    stages = staged(runner, frail_plan("a", epsilons=(1.0,), seeds=(0,)))
+    with store.alone():
+        work_through(store, stages, partial(in_processes, RunnerWithDevice, tmp_path, 2))
+    assert {store.about(cell).facts["device"] for stage in stages for cell in stage} == {"cpu"}
 
 
 def test_the_csv_says_what_the_parquet_file_says(tmp_path):

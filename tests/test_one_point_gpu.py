@@ -31,8 +31,8 @@ def both(name, size, dimension, n, places):
     evidence = OnePoint.of(mech, rng=Generator(PCG64(0)))
     words = Generator(PCG64(5)).integers(size, size=places)
     shown = [np.unique(ids) for ids in released_once(mech, words, n, 7)]
-    on_cpu = evidence._points(shown)
-    guesses = np.stack([evidence._guess(ids) for ids in shown])
+    on_cpu = evidence.points(shown)
+    guesses = np.stack([evidence.guess(ids) for ids in shown])
     x = on_device(evidence).settle(shown, guesses, ROUNDS)
     return on_cpu, np.stack([evidence.mean + evidence.root @ row for row in x]), evidence
 
@@ -53,7 +53,7 @@ def test_places_with_few_words_stand_beside_places_with_many():
     mech = mechanism("cmp", space=space, epsilon=5.0)
     evidence = OnePoint.of(mech, rng=Generator(PCG64(0)))
     shown = [np.unique(released_once(mech, np.array([3 * n]), n, 7)[0]) for n in (2, 5, 12, 30)]
-    guesses = np.stack([evidence._guess(ids) for ids in shown])
+    guesses = np.stack([evidence.guess(ids) for ids in shown])
     points = on_device(evidence)
     together = points.settle(shown, guesses, ROUNDS)
     places = zip(shown, guesses, strict=True)

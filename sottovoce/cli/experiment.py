@@ -19,9 +19,7 @@ from sottovoce.cli.output import (
     new_console,
     new_table,
     progress_bar,
-    say_device,
 )
-from sottovoce.devices import device
 from sottovoce.errors import SottovoceError, UsageError
 
 if TYPE_CHECKING:
@@ -123,7 +121,7 @@ def run(
             "done_before": outcome.done_before,
             "seconds": round(outcome.seconds, 3),
             "seeded": True,
-            "device": device(),
+            "device": ", ".join(outcome.devices),
             "tables": {kind: f"{name}.parquet" for kind, name in FILES.items()},
         }
         _print_json(described)
@@ -131,7 +129,7 @@ def run(
     before = f", {outcome.done_before:,} of them done before" if outcome.done_before else ""
     typer.echo(f"Done    {outcome.cells:,} cells{before}; {outcome.seconds:,.0f} s")
     typer.echo(f"Table   {out / 'results.parquet'}, and results.csv: a value a row")
-    say_device(device())
+    typer.echo(f"Device  {', '.join(outcome.devices)}")
     typer.echo("Seeded  reproducible, for experiments only: it protects nobody")
     typer.echo(f"Next    sottovoce experiment report {shlex.quote(str(out))}")
 

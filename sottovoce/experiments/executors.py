@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from sottovoce import __version__
+from sottovoce.devices import Choice, device_choice, set_device
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.experiments.cells.runner import CellRunner
 from sottovoce.experiments.grid import Draw, Job, Leak, Search, described
@@ -100,7 +101,7 @@ def in_processes(make_runner: RunnerFactory, folder: Path, workers: int) -> Iter
         for _ in range(workers):
             connection, of_worker = context.Pipe()
             connections.append(connection)
-            arguments = (of_worker, make_runner, folder, threads)
+            arguments = (of_worker, make_runner, folder, threads, device_choice())
             process = context.Process(target=_serve, args=arguments)
             process.start()
             processes.append(process)
@@ -153,12 +154,15 @@ def _alive(cell: Cell) -> Iterator[None]:
         ) from None
 
 
-def _serve(connection: Connection, make_runner: RunnerFactory, folder: Path, threads: int) -> None:
+def _serve(
+    connection: Connection, make_runner: RunnerFactory, folder: Path, threads: int, device: Choice
+) -> None:
     """In a worker process: run what comes until the parent has nothing more."""
     # Ctrl-C reaches all processes of a terminal; the parent ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
     set_threads(threads)
+    set_device(device)
     runner = make_runner(folder)
     with suppress(EOFError, OSError):  # The parent is gone.
         while (job := connection.recv()) is not None:
@@ -181,6 +185,7 @@ class _Task:
     cell: Cell
     variants: tuple[Cell, bytes] | None
     """The draw that the cell starts from, and its file."""
+    device: Choice
 
 
 @contextmanager
@@ -196,7 +201,7 @@ def on_dask(
             draw = Draw(cell.job.source)
             drawn = Cell(draw, runner.key(draw))
             variants = drawn, store.content(drawn)
-        return _Task(run, make_runner, cell, variants)
+        return _Task(run, make_runner, cell, variants, device_choice())
 
     with dask_client(scheduler, workers) as client:
         _check_versions(client)
@@ -288,6 +293,10 @@ class _WorkerState:
             file = self._store.file(drawn)
             file.parent.mkdir(exist_ok=True)
             file.write_bytes(content_of_file)
+        try:
+            set_device(task.device)
+        except UsageError as error:
+            return Attempt(problem=f"on a worker: {error}", is_usage=True)
         return attempt(self._runner, task.cell.job)
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from sottovoce.devices import Device
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.experiments.cells.runner import CellRunner
 from sottovoce.experiments.executors import Executor, in_processes, in_this_process, on_dask
@@ -39,6 +40,8 @@ class Outcome:
     cells: int
     done_before: int
     seconds: float
+    devices: tuple[Device, ...]
+    """What computed the cells, whichever run did them."""
 
 
 def run_experiment(
@@ -85,7 +88,8 @@ def run_experiment(
     if experiment.privacy.attacked is None:  # A glance at some queries replaces no measurement.
         with suppress(OSError):  # The app then says that nothing was measured.
             remember(summarize(Results(store.folder)))
-    return Outcome(store.folder, len(cells), done_before, time.perf_counter() - begun)
+    devices = tuple(_facts(about).get("device", ()))
+    return Outcome(store.folder, len(cells), done_before, time.perf_counter() - begun, devices)
 
 
 def finished_jobs(experiment: Experiment, folder: Path) -> set[Job]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from sottovoce.spaces.gpu.fallback import if_it_runs
 from sottovoce.types import Float32Array, Float64Array, IntArray
 
 if TYPE_CHECKING:
@@ -68,6 +69,13 @@ class GpuNoise:
                 num_warps=1,
             )
         return self._shaped(noise), uniforms
+
+    def runs_on(self, device: torch.device) -> bool:
+        """Whether the kernel runs there; if not, people are warned that the processor draws."""
+        noise = if_it_runs(
+            lambda: self.draw(1, device), "the kernel for noise", "the processor draws"
+        )
+        return noise is not None
 
     def _shaped(self, noise: torch.Tensor) -> torch.Tensor:
         if self.root is None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
+from sottovoce.devices import device
 from sottovoce.experiments.cells.audit import audit
 from sottovoce.experiments.cells.draw import Variants, draw, from_table
 from sottovoce.experiments.cells.leak import leak
@@ -47,11 +48,11 @@ class CellRunner:
         return self._fingerprints.key(job)
 
     def run(self, job: Job) -> CellResult:
-        """The job's result; what it was made of is among its facts."""
+        """The job's result; what it was made of, and on which device, is among its facts."""
         with single_threaded_blas():  # Its own threads would round differently.
             result = self._computed(job)
         facts = {name: value for name, value in self._fingerprints.facts(job).items() if value}
-        return replace(result, facts={**facts, **result.facts})
+        return replace(result, facts={**facts, **result.facts, "device": device()})
 
     def _computed(self, job: Job) -> CellResult:
         match job:

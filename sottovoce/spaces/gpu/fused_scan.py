@@ -3,19 +3,20 @@
 Each query gets the largest 16-bit score of each group of words; by the proven bounds only a group
 or two can hold the nearest words, and those are scored again in float64. What float64 cannot tell
 apart, and queries near too many groups, go the way of ``TorchScan`` and the decision on the CPU:
-so the ids are those of the CPU, always.
+so the ids are those of the CPU, always. Where kernels do not run everything goes that way.
 """
 
 from __future__ import annotations
 
 import importlib.util
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sottovoce.errors import need
+from sottovoce.spaces.gpu.fallback import if_it_runs
 from sottovoce.spaces.gpu.half_words import FINER, PIECES, TILE, HalfWords
 from sottovoce.spaces.scan import Candidates, TorchScan, table_on
 from sottovoce.types import Float32Array
@@ -75,6 +76,8 @@ class FusedScan:
         self.table = table_on(self.device, operand)
         self.words = HalfWords(self.table, folded)
         self.dimension = self.words.dimension
+        self._runs = self._hopper_runs = True
+        """Whether kernels run here, as far as is known."""
 
     @cached_property
     def simple(self) -> TorchScan:
@@ -94,8 +97,7 @@ class FusedScan:
         """The k nearest words of points on the device; needs a folded operand."""
         step = self.queries_at_once
         parts = [
-            self._near(points[start : start + step], k).decided
-            for start in range(0, len(points), step)
+            self._decided(points[start : start + step], k) for start in range(0, len(points), step)
         ]
         if len(parts) == 1:
             return parts[0]
@@ -106,6 +108,18 @@ class FusedScan:
             cat([part.undecided for part in parts]),
         )
 
+    def _decided(self, points: torch.Tensor, k: int) -> Decided:
+        """What the kernels decide; nothing where they do not run."""
+        near = self._near(points, k)
+        if near is not None:
+            return near.decided
+        shape = (len(points), k)
+        return Decided(
+            self._new(shape, self.torch.int32).zero_(),
+            self._new(shape, self.torch.float64).zero_(),
+            self._new(shape[:1], self.torch.int8).fill_(1),
+        )
+
     # The device finds candidates, the CPU decides
 
     def candidates(self, points: Float32Array, k: int) -> Candidates:
@@ -114,6 +128,8 @@ class FusedScan:
             return self.simple.candidates(points, k)
         on_device = self.torch.from_numpy(np.ascontiguousarray(points)).to(self.device)
         near = self._near(on_device, k)
+        if near is None:
+            return self.simple.candidates(points, k)
         kept = self._candidates(on_device, near, k)
         crowded = (near.counts[: len(points)] > near.room).cpu().numpy()
         if not crowded.any():
@@ -141,7 +157,19 @@ class FusedScan:
 
     # The kernels, one after the other
 
-    def _near(self, points: torch.Tensor, k: int) -> _Near:
+    def _near(self, points: torch.Tensor, k: int) -> _Near | None:
+        """What is near each point; None from the first time on that the kernels fail."""
+        near = None
+        if self._runs:
+            near = if_it_runs(
+                partial(self._launched, points, k),
+                "the fused search",
+                "products in float32 find the same words",
+            )
+            self._runs = near is not None
+        return near
+
+    def _launched(self, points: torch.Tensor, k: int) -> _Near:
         from sottovoce.spaces.gpu import kernels
 
         torch, words = self.torch, self.words
@@ -225,36 +253,28 @@ class FusedScan:
         """The largest score of each row in each group."""
         words = self.words
         chunks = -(-words.width // 64)
-        hopper = _hopper(self.device)
+        hopper = _hopper(self.device) if self._hopper_runs else None
         rows = None if hopper is None else hopper.rows_in_shared_memory(chunks, TILE)
-        fast = rows is not None
-        rows = rows or 128
-        blocks = len(halves) // rows
-        # Where there are few queries, several blocks of threads share out the words.
-        splits = min(max(1, _processors(self.device) // blocks), words.tiles // words.steps)
-        share = -(-words.tiles // words.steps // splits) * words.steps
-        grid = (blocks, splits)
-        arguments = (peaks, peaks.stride(0), words.tiles, share)
-        if hopper is not None and fast:
-            hopper.group_peaks[grid](
-                hopper.descriptor(halves, rows),
-                hopper.descriptor(words.table, TILE),
-                *arguments,
-                STEPS=words.steps,
-                CHUNKS=chunks,
-                LAST_CHUNK=words.width - 64 * (chunks - 1),
-                ROWS=rows,
-                TILE=TILE,
-                STAGES=hopper.STAGES,
-                num_warps=hopper.WARPS,
+        if rows is not None:
+            largest = if_it_runs(
+                partial(self._hopper_peaks, hopper, halves, peaks, rows, chunks),
+                "the kernel for Hopper",
+                "a plainer one finds the same words",
             )
-            return
+            self._hopper_runs = largest is not None
+            if self._hopper_runs:
+                return
         from sottovoce.spaces.gpu import kernels
 
+        rows = 128
+        grid, share = self._grid(len(halves) // rows)
         kernels.group_peaks[grid](
             kernels.descriptor(halves, rows, 64),
             kernels.descriptor(words.table, TILE, 64),
-            *arguments,
+            peaks,
+            peaks.stride(0),
+            words.tiles,
+            share,
             STEPS=words.steps,
             CHUNKS=chunks,
             ROWS=rows,
@@ -263,6 +283,35 @@ class FusedScan:
             num_warps=8,
             num_stages=3,
         )
+
+    def _hopper_peaks(
+        self, hopper: Any, halves: torch.Tensor, peaks: torch.Tensor, rows: int, chunks: int
+    ) -> torch.Tensor:
+        words = self.words
+        grid, share = self._grid(len(halves) // rows)
+        hopper.group_peaks[grid](
+            hopper.descriptor(halves, rows),
+            hopper.descriptor(words.table, TILE),
+            peaks,
+            peaks.stride(0),
+            words.tiles,
+            share,
+            STEPS=words.steps,
+            CHUNKS=chunks,
+            LAST_CHUNK=words.width - 64 * (chunks - 1),
+            ROWS=rows,
+            TILE=TILE,
+            STAGES=hopper.STAGES,
+            num_warps=hopper.WARPS,
+        )
+        return peaks
+
+    def _grid(self, blocks: int) -> tuple[tuple[int, int], int]:
+        """Blocks of threads, and the tiles of words that each multiplies with its queries."""
+        words = self.words
+        # Where there are few queries, several blocks of threads share out the words.
+        splits = min(max(1, _processors(self.device) // blocks), words.tiles // words.steps)
+        return (blocks, splits), -(-words.tiles // words.steps // splits) * words.steps
 
     def _new(self, shape: tuple[int, ...], kind: torch.dtype) -> torch.Tensor:
         made: torch.Tensor = self.torch.empty(shape, dtype=kind, device=self.device)
@@ -288,7 +337,7 @@ def _hopper(device: torch.device) -> Any:
         return None
     try:
         from sottovoce.spaces.gpu import hopper
-    except ImportError:
+    except (ImportError, AttributeError):  # Gluon is experimental, and its names change.
         return None
     return hopper
 
