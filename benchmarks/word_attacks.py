@@ -13,7 +13,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -26,15 +25,14 @@ from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.mechanisms.exponential import ExponentialMechanism
 from sottovoce.mechanisms.sampling import BoxMechanism
 from sottovoce.privacy import QueryLog, Released
-from sottovoce.privacy.attacks.evidence import Evidence
 from sottovoce.privacy.attacks.evidence_kinds import evidence_for
 from sottovoce.privacy.attacks.exact_laws import ExactLaw
-from sottovoce.privacy.attacks.knowing_attacker import MANY_VARIANTS
 from sottovoce.privacy.attacks.open_words import knowing_words
 from sottovoce.privacy.attacks.pair_sums import log_sums
 from sottovoce.privacy.attacks.places import PlacedText, line_up
 from sottovoce.privacy.attacks.queries import TIE, AlignedLog, rank_queries
 from sottovoce.privacy.attacks.simulated_law import SimulatedLaw
+from sottovoce.privacy.attacks.sorted_by_points import sort_by_points
 from sottovoce.privacy.attacks.unordered import (
     MOST_PLACES,
     UnorderedScorer,
@@ -42,7 +40,6 @@ from sottovoce.privacy.attacks.unordered import (
     find_places,
 )
 from sottovoce.privacy.attacks.words import evidence_rows
-from sottovoce.randomness import as_generator
 from sottovoce.spaces.space import WordSpace
 from sottovoce.text import TextPipeline, folded_text
 from sottovoce.types import Float64Array, IntArray
@@ -107,22 +104,13 @@ class WordAttack:
             return self._one_by_one(releases, counts)
         named: dict[int, Named] = {}
         for count in counts:
-            hits: Named = {name: {} for name in self._logs}
-            for released in releases:
-                text = self._lined_up(released, count)
-                for name, log in self._logs.items():
-                    hits[name][released.id] = float(self._by_one_point(text, log))
-            named[count] = hits
-            if self._shuffled and count > MANY_VARIANTS:
-                others = self._one_by_one(releases, [count])[count]
-                for name in hits:
-                    named[count][name] = max(hits[name], others[name], key=_total)
+            texts = [self._lined_up(released, count) for released in releases]
+            named[count] = self._by_one_point(texts)
         return named
 
     def _one_by_one(self, releases: Sequence[Released], counts: Sequence[int]) -> dict[int, Named]:
-        """By every variant as it stands; of one point, by the law of any of its words."""
-        shown = 1 if self._release == "independent" else max(counts)
-        law = law_of(self._known, self._seed, shown)
+        """By every variant as it stands."""
+        law = law_of(self._known, self._seed)
         hits: dict[int, Named] = {count: {name: {} for name in self._logs} for count in counts}
         for released in releases:
             text = self._lined_up(released, max(counts))
@@ -141,22 +129,22 @@ class WordAttack:
         )
         return text
 
-    def _by_one_point(self, text: PlacedText, log: AlignedLog) -> bool:
-        text, rows = self._read(text)
-        (ranked,) = rank_queries(
-            [(text, rows)],
-            log,
-            shape_shows=not self._shuffled,
-            score=UnorderedScorer(log) if self._shuffled else None,
-        )
-        return ranked.rank == 1
-
-    @lru_cache(maxsize=1)  # noqa: B019 - for the next log
-    def _read(self, text: PlacedText) -> tuple[PlacedText, Any]:
+    def _by_one_point(self, texts: Sequence[PlacedText]) -> Named:
+        """Whether each query is named first in each log, by places that are found for all."""
         if self._shuffled:
-            (text,) = find_places([text], self._space, self._release)
-        (read,) = evidence_rows(self._evidence, [text])
-        return read
+            texts = find_places(texts, self._space, self._release)
+            texts = sort_by_points(texts, self._evidence)
+        hits: Named = {name: {} for name in self._logs}
+        for text, rows in evidence_rows(self._evidence, texts):
+            for name, log in self._logs.items():
+                (ranked,) = rank_queries(
+                    [(text, rows)],
+                    log,
+                    shape_shows=not self._shuffled,
+                    score=UnorderedScorer(log) if self._shuffled else None,
+                )
+                hits[name][text.id] = float(ranked.rank == 1)
+        return hits
 
     def _by_fresh_draws(
         self, text: PlacedText, law: Law, log: AlignedLog, counts: Sequence[int]
@@ -180,10 +168,6 @@ class WordAttack:
             None if log.frequencies is None else log.frequencies[queries],
         )
         return {count: scores.is_first(target, count) for count in counts}
-
-
-def _total(hits: Mapping[str, float]) -> float:
-    return sum(hits.values())
 
 
 class _Scores:
@@ -290,14 +274,12 @@ class Law(ABC):
 _laws: dict[Any, Law] = {}
 
 
-def law_of(mechanism: WordMechanism, seed: int, shown: int = 1) -> Law:
+def law_of(mechanism: WordMechanism, seed: int) -> Law:
     """Laws are kept: other collections, engines and seeds may ask for the same."""
-    key = (mechanism.spec, mechanism.space.sha256, mechanism.space.output.name, shown)
+    key = (mechanism.spec, mechanism.space.sha256, mechanism.space.output.name)
     if key not in _laws:
         _laws[key] = (
-            Boxed(mechanism)
-            if isinstance(mechanism, BoxMechanism)
-            else Paired(mechanism, seed, shown)
+            Boxed(mechanism) if isinstance(mechanism, BoxMechanism) else Paired(mechanism, seed)
         )
     return _laws[key]
 
@@ -325,12 +307,8 @@ class Boxed(Law):
 class Paired(Law):
     """Laws by the distance of two words."""
 
-    def __init__(self, mechanism: WordMechanism, seed: int, shown: int) -> None:
-        law: Evidence
-        if shown > 1:
-            law = SimulatedLaw.of(mechanism, rng=as_generator(seed), shown=shown)
-        else:
-            law = evidence_for(mechanism, "independent", rng=seed)
+    def __init__(self, mechanism: WordMechanism, seed: int) -> None:
+        law = evidence_for(mechanism, "independent", rng=seed)
         assert isinstance(law, SimulatedLaw) or isinstance(mechanism, ExponentialMechanism)
         assert isinstance(law, (ExactLaw, SimulatedLaw))
         self._law = law

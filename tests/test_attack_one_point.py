@@ -232,3 +232,38 @@ def test_factors_that_single_precision_cannot_hold_beside_others_are_kept():
     exact = normals.astype(np.float64)
     precision = (exact * widths[:, None]).T @ exact + np.eye(30)
     np.testing.assert_allclose(mean, np.linalg.solve(precision, exact.T @ shifts), atol=2e-3)
+
+
+# On a GPU
+
+
+@pytest.mark.parametrize(("numbers", "at_once"), [(1 << 40, 7), (3 * 40_000, 3), (1, 1)])
+def test_on_a_gpu_memory_is_bounded_however_many_words_there_are(monkeypatch, numbers, at_once):
+    """A pretended device is given so many places at a time that no table outgrows the bound."""
+    space = tiny_space(40_000, 3, 1)
+    evidence = OnePoint.of(mechanism("cmp", space=space), rng=Generator(PCG64(0)))
+    sizes = []
+
+    class Device:
+        def settle(self, shown, guesses, rounds):
+            sizes.append(len(shown))
+            return guesses
+
+    monkeypatch.setattr(one_point, "device_in_use", lambda: "cuda")
+    monkeypatch.setattr(one_point, "NUMBERS_ON_GPU", numbers)
+    monkeypatch.setattr(OnePoint, "_on_gpu", Device())
+    shown = [np.array([place, place + 1]) for place in range(7)]
+    points = evidence.settled(shown, one_point.ROUNDS)
+    assert max(sizes) == at_once
+    assert sum(sizes) == len(points) == 7
+    expected = np.stack([evidence.guess(words) for words in shown])
+    assert np.array_equal(points, expected)
+
+
+def test_rivals_in_many_dimensions_count_as_well(monkeypatch):
+    space = tiny_space(50, 40, 1)
+    evidence = OnePoint.of(mechanism("cmp", space=space), rng=Generator(PCG64(0)))
+    monkeypatch.setattr(one_point, "device_in_use", lambda: "cuda")
+    assert evidence._places_at_a_time == one_point.PLACES_ON_GPU
+    monkeypatch.setattr(one_point, "NUMBERS_ON_GPU", 5 * 1000 * 40)
+    assert evidence._places_at_a_time == 5

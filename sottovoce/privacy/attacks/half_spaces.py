@@ -49,8 +49,9 @@ def cut_off(
     rows = np.arange(len(normals))
     for _ in range(sweeps):
         mean, variances = _marginals(normals, widths, shifts)
+        # ``dot``: after ``@`` numpy warns of flags that BLAS sets for numbers it does not use.
         inside, new_widths, new_shifts = _matched(
-            (normals @ mean).astype(np.float64), variances, widths, shifts, limits
+            np.dot(normals, mean).astype(np.float64), variances, widths, shifts, limits
         )
         widths = (widths + DAMPING * (new_widths - widths)).astype(np.float32)
         shifts = (shifts + DAMPING * (new_shifts - shifts)).astype(np.float32)

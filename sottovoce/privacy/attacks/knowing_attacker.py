@@ -21,7 +21,7 @@ from sottovoce.privacy.attacks.query_log import require_in_log
 from sottovoce.privacy.attacks.ranked import DEPTH, Attacked, Inference
 from sottovoce.privacy.attacks.reasons import NO_LOG, RANDOM_ORDER, UNIFORM_PRIOR
 from sottovoce.privacy.attacks.run_state import RunState
-from sottovoce.privacy.attacks.simulated_law import SimulatedLaw
+from sottovoce.privacy.attacks.sorted_by_points import sort_by_points
 from sottovoce.privacy.attacks.unordered import UnorderedScorer
 from sottovoce.privacy.attacks.words import (
     TextWords,
@@ -31,7 +31,7 @@ from sottovoce.privacy.attacks.words import (
     guessed_words,
     judge,
 )
-from sottovoce.randomness import Randomness, as_generator
+from sottovoce.randomness import Randomness
 from sottovoce.text import folded_text
 from sottovoce.types import IntArray, Progress
 
@@ -44,9 +44,6 @@ BELIEFS: dict[str, str] = {
     "context": "what is said together: ",
     DENOISER: "what is said together: ",
 }
-MANY_VARIANTS = 50
-"""Of more words off one point, places may be hard to find: variants are also read one by one, as
-fresh draws are. Of fewer, places tell more (NPL, cmp at 7.5: .93 against .60 of 20 variants)."""
 LEAST_POSSIBLE = 0.5
 """Some word can have been meant wherever the law is the right one; at fewer places, it is not."""
 
@@ -66,9 +63,8 @@ class KnowingAttacker:
     log: AlignedLog | None
     score: Scorer | None
     any_order: UnorderedScorer | None
-    """Where variants are in random order: reads each as it stands."""
+    """Where variants are in random order: reads each fresh draw as it stands."""
     release: Release
-    rng: Randomness
     shape_shows: bool
     cut_is_known: bool
     added: int
@@ -120,7 +116,6 @@ class KnowingAttacker:
             score=score,
             any_order=score if shuffled else None,
             release=run.release,
-            rng=run.rng,
             shape_shows=score is None,
             cut_is_known=run.cut_is_known,
             added=added,
@@ -137,6 +132,8 @@ class KnowingAttacker:
         words: dict[str, list[TextWords]] = {name: [] for name in models}
         ranked: list[Attacked] = []
         places = possible = 0
+        if self.any_order is not None:
+            texts = sort_by_points(texts, self.evidence, progress=progress)
         for text, rows in evidence_rows(self.evidence, texts, progress):
             places += len(rows)
             possible += int(np.isfinite(rows).any(axis=1).sum())
@@ -150,9 +147,7 @@ class KnowingAttacker:
                     score=self.score,
                 )
         wrong_law = possible < LEAST_POSSIBLE * places
-        one_by_one = self.any_order is not None and (
-            self.release == "independent" or n > MANY_VARIANTS
-        )
+        one_by_one = self.any_order is not None and self.release == "independent"
         if wrong_law and not one_by_one:
             raise AnotherLawError
         recoveries = [
@@ -167,25 +162,16 @@ class KnowingAttacker:
         # Places that no word explains were found wrongly, or the law is another one.
         inferences = [] if wrong_law else [self._inference(self.log, "aligned", ranked)]
         if one_by_one and self.any_order is not None:
-            law = self._law_of_one_word(n)
-            ranked = [self._in_any_order(text, law, self.log, self.any_order) for text in texts]
+            ranked = [self._in_any_order(text, self.log, self.any_order) for text in texts]
             inferences.append(self._inference(self.log, "any order", ranked))
         return recoveries, inferences
 
-    def _law_of_one_word(self, n: int) -> Evidence:
-        """The law of a single word that is shown, whatever stands beside it."""
-        if self.release == "independent":
-            return self.evidence
-        return _law_of_one_of(self.evidence.mechanism, n, self.rng)
-
-    def _in_any_order(
-        self, text: PlacedText, law: Evidence, log: AlignedLog, scorer: UnorderedScorer
-    ) -> Attacked:
+    def _in_any_order(self, text: PlacedText, log: AlignedLog, scorer: UnorderedScorer) -> Attacked:
         """Rank the log by each variant as it stands, whichever of its words is which."""
         shown = [[word.id for word in text.places[at].shown] for at in text.replaced]
         released = np.array(shown, dtype=np.int64).reshape(len(shown), -1).T
         words, where = np.unique(released, return_inverse=True)
-        (rows,) = [rows for _, rows in evidence_rows(law, [_each_alone(text, words)])]
+        (rows,) = [rows for _, rows in evidence_rows(self.evidence, [_each_alone(text, words)])]
         if np.isfinite(rows).any(axis=1).sum() < LEAST_POSSIBLE * len(rows):
             raise AnotherLawError
         variants = (rows[places] for places in where.reshape(released.shape))
@@ -214,18 +200,6 @@ def _each_alone(text: PlacedText, words: IntArray) -> PlacedText:
 @lru_cache(maxsize=4)
 def _cached_evidence(mechanism: WordMechanism, release: Release, seed: int | None) -> Evidence:
     return evidence_for(mechanism, release, rng=seed)
-
-
-@lru_cache(maxsize=4)
-def _cached_law(mechanism: WordMechanism, shown: int, seed: int | None) -> Evidence:
-    return SimulatedLaw.of(mechanism, rng=as_generator(seed), shown=shown)
-
-
-def _law_of_one_of(mechanism: WordMechanism, shown: int, rng: Randomness) -> Evidence:
-    """The law of any one of the words read off a noisy point; kept as the evidence is."""
-    if rng is None or isinstance(rng, int):
-        return _cached_law(mechanism, shown, rng)
-    return SimulatedLaw.of(mechanism, rng=as_generator(rng), shown=shown)
 
 
 def _evidence(mechanism: WordMechanism, release: Release, rng: Randomness) -> Evidence:

@@ -43,6 +43,10 @@ SPARE_RIVALS = 64
 """Rivals scored again beyond those needed."""
 PLACES_AT_A_TIME = 32
 """Places whose rivals are looked up in one matrix product."""
+PLACES_ON_GPU = 256
+"""The same on a GPU, where all of their steps are taken together; fewer in a large vocabulary."""
+NUMBERS_ON_GPU = 1 << 27
+"""In a table there (0.5 GiB), of which a handful is held at a time."""
 ROWS_AT_A_TIME = 4096
 RIDGE = 0.1
 """Added to the covariance of the words, relative to its mean, where it is inverted."""
@@ -151,8 +155,9 @@ class OnePoint(Evidence):
         if len(single):
             rows[single] = self._single_words.log_likelihood([places[place] for place in single])
             count(len(single))
-        for start in range(0, len(shown), PLACES_AT_A_TIME):
-            block = shown[start : start + PLACES_AT_A_TIME]
+        at_a_time = self._places_at_a_time
+        for start in range(0, len(shown), at_a_time):
+            block = shown[start : start + at_a_time]
             points = self.points([places[place] for place in block])
             pulls = np.stack([self.precision @ point for point in points]).astype(np.float32)
             likelihood = pulls @ space.vectors.T
@@ -168,24 +173,39 @@ class OnePoint(Evidence):
 
     def points(self, places: Sequence[IntArray]) -> Float64Array:
         """Where the noisy point of each place is believed to be, (places, dimension)."""
-        parts = [
-            self._points(places[start : start + PLACES_AT_A_TIME])
-            for start in range(0, len(places), PLACES_AT_A_TIME)
-        ]
-        return np.concatenate([*parts, np.empty((0, len(self.mean)))])
-
-    def _points(self, places: Sequence[IntArray]) -> Float64Array:
         output = self.mechanism.space.output.ids
         shown = [same_words(np.unique(ids), output)[1] for ids in places]
-        x = np.stack([self._guess(words) for words in shown])
-        if device_in_use() == "cuda":
-            x = self._on_gpu.settle(shown, x, ROUNDS)
-            return np.stack([self.mean + self.root @ row for row in x])
+        settled = self.settled(shown, ROUNDS)
+        points = [self.mean + self.root @ x for x in settled]
+        return np.array(points, dtype=np.float64).reshape(len(places), len(self.mean))
+
+    def settled(
+        self, places: Sequence[IntArray], rounds: Sequence[tuple[int, int]]
+    ) -> Float32Array:
+        """The x of each place, given words shown there, as places in the output vocabulary.
+
+        ``rounds``: rivals and sweeps of each.
+        """
+        at_a_time = self._places_at_a_time
+        parts = [np.empty((0, len(self.mean)), dtype=np.float32)]
+        for start in range(0, len(places), at_a_time):
+            shown = places[start : start + at_a_time]
+            guesses = np.stack([self.guess(words) for words in shown])
+            if device_in_use() == "cuda":
+                parts.append(self._on_gpu.settle(shown, guesses, rounds))
+            else:
+                parts.append(self._settled_block(shown, guesses, rounds))
+        return np.concatenate(parts)
+
+    def _settled_block(
+        self,
+        shown: Sequence[IntArray],
+        x: Float32Array,
+        rounds: Sequence[tuple[int, int]],
+    ) -> Float32Array:
         factors: Sequence[Factors | None] = [None] * len(shown)
-        for rivals, sweeps in ROUNDS:
-            # The scores of all words, in one product for all places.
-            scores = x @ self.slopes.T
-            scores -= self.levels
+        for rivals, sweeps in rounds:
+            scores = self.scores(x)
             settled = parallel_map(
                 lambda round_of_place: self._settled(*round_of_place),
                 [
@@ -194,13 +214,28 @@ class OnePoint(Evidence):
                 ],
             )
             x, factors = np.stack([place.x for place in settled]), settled
-        return np.stack([self.mean + self.root @ row for row in x])
+        return x
+
+    def scores(self, x: Float32Array, words: IntArray | slice = slice(None)) -> Float32Array:
+        """s_u of words that may be released, all or some, in one product, (places, words)."""
+        scores = x @ self.slopes[words].T
+        scores -= self.levels[words]
+        return np.asarray(scores)
+
+    @property
+    def _places_at_a_time(self) -> int:
+        if device_in_use() != "cuda":
+            return PLACES_AT_A_TIME
+        # A place has a row of scores of all words, and a matrix of its rivals.
+        rivals = max(rivals for rivals, _ in ROUNDS)
+        numbers = max(len(self.slopes), rivals * len(self.mean))
+        return max(1, min(PLACES_ON_GPU, NUMBERS_ON_GPU // numbers))
 
     @cached_property
     def _on_gpu(self) -> PointsOnGpu:
         return PointsOnGpu(self.slopes, self.levels, self.mechanism.candidates)
 
-    def _guess(self, words: IntArray) -> Float32Array:
+    def guess(self, words: IntArray) -> Float32Array:
         """A first x: the whitened centroid, made as long as such points are."""
         output = self.mechanism.space.output.ids
         vectors = self.mechanism.space.vectors[output[words]]

@@ -70,6 +70,7 @@ def attack(
     attacks: Sequence[Attack] | None = None,
     denoiser: Denoiser | None = None,
     session: bool = False,
+    history: Sequence[str] = (),
     rng: Randomness = None,
     progress: Progress | None = None,
 ) -> RiskReport:
@@ -107,7 +108,14 @@ def attack(
         release, number of variants, and log without what is attacked (``train_denoiser``).
     session
         Whether the releases are one person's, for attacks on sets; else everybody asks once.
+    history
+        What this person asked before, in a session; what is attacked is taken out of it.
     """
+    if history and not (session and isinstance(mechanism, SetMechanism)):
+        raise UsageError(
+            "a history is one person's, and for attacks on sets: attack sets of cover, and say "
+            "that they are one person's (--session)"
+        )
     if prior == "log" and log is None:
         raise UsageError("a prior from the log needs a log: give one")
     if prior not in (None, *get_args(PriorName)):
@@ -152,7 +160,7 @@ def attack(
     else:
         run.not_tried["words"] = WHOLE_TEXTS
         if isinstance(mechanism, SetMechanism):
-            run.by_company(mechanism, session)
+            run.by_company(mechanism, session, history)
         elif not isinstance(mechanism, PoolMechanism):
             computes = isinstance(mechanism, TextMechanism) and not mechanism.may_repeat
             run.not_tried["aligned"] = COMPUTED if computes else REWRITTEN
@@ -279,9 +287,9 @@ class _Run(RunState):
             )
             self.inferences.append((n, inference))
 
-    def by_company(self, mechanism: SetMechanism, session: bool) -> None:
+    def by_company(self, mechanism: SetMechanism, session: bool, history: Sequence[str]) -> None:
         """Which string of a set was meant."""
-        self.company = attack_released_sets(mechanism, self.releases, self.log, session)
+        self.company = attack_released_sets(mechanism, self.releases, self.log, session, history)
         self.not_tried |= {"aligned": BY_GROUP, **self.company.not_tried}
 
     def by_place(self, mechanism: WordMechanism | None) -> None:

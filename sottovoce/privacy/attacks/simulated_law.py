@@ -27,7 +27,6 @@ from sottovoce.mechanisms.noise import NoiseMechanism
 from sottovoce.privacy.attacks.covariances import moments, noise_covariance
 from sottovoce.privacy.attacks.evidence import Evidence, seen_counts
 from sottovoce.privacy.attacks.pair_sums import log_sums, same_words, squared_distances
-from sottovoce.randomness import Draws
 from sottovoce.spaces.space import WordSpace
 from sottovoce.spaces.store import with_half_norms
 from sottovoce.threads import parallel_map, threads
@@ -178,21 +177,12 @@ class SimulatedLaw(Evidence):
         mechanism: WordMechanism,
         *,
         rng: Generator,
-        shown: int = 1,
         progress: Progress | None = None,
     ) -> SimulatedLaw:
-        """Fitted on draws of words that stand for those of a text.
-
-        shown
-            How many words are read off each noisy point: the law is that of any one of them.
-        """
+        """Fitted on draws of words that stand for those of a text."""
         chances = 1 / (np.arange(mechanism.space.size) + RANK_OFFSET)
         words = rng.choice(len(chances), SIMULATED_WORDS, p=chances / chances.sum())
-        if isinstance(mechanism, NoiseMechanism) and shown > 1:
-            near = mechanism.draw_once(words, shown, Draws([(rng, len(words))]))
-            drawn = rng.permuted(near, axis=1)[:, :DRAWS]
-        else:
-            drawn = mechanism.sample(words, DRAWS, rng).T
+        drawn = mechanism.sample(words, DRAWS, rng).T
         features = Features.of(mechanism, rng)
         return cls(mechanism, features, Fit(features, words, drawn, rng).coefficients(), progress)
 

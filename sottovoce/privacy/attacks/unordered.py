@@ -117,7 +117,7 @@ def sort_apart(vectors: Float64Array, rng: Generator, starts: int = STARTS) -> I
         else:  # The words of one variant are the first members of the places.
             seed = rng.integers(variants) * places
             near = gram[seed : seed + places].reshape(places, variants, places)
-            order = np.stack([_assigned(scores) for scores in near.swapaxes(0, 1)])
+            order = np.stack([assigned(scores) for scores in near.swapaxes(0, 1)])
         orders[start] = order + np.arange(variants)[:, None] * places
     best = int(np.argmax(_improve(gram, orders, rng)))
     return np.asarray((orders[best] % places).T)
@@ -138,7 +138,7 @@ def _improve(gram: Float64Array, orders: IntArray, rng: Generator) -> Float64Arr
             words = slice(variant * places, (variant + 1) * places)
             before = orders[moving, variant]
             without_it = products[moving, :, words] - gram[before, words]
-            after = np.stack([_assigned(scores) for scores in without_it]) + words.start
+            after = np.stack([assigned(scores) for scores in without_it]) + words.start
             start, place = np.nonzero(after != before)
             here = moving[start], place
             products[here] += gram[after[start, place]] - gram[before[start, place]]
@@ -151,7 +151,7 @@ def _improve(gram: Float64Array, orders: IntArray, rng: Generator) -> Float64Arr
     return np.asarray(of_members.sum(axis=(1, 2)))
 
 
-def _assigned(scores: Float64Array) -> IntArray:
+def assigned(scores: Float64Array) -> IntArray:
     """The word for each place, (places, words) -> (places,), with the largest sum of scores."""
     return np.asarray(linear_sum_assignment(scores, maximize=True)[1])
 
