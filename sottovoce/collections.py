@@ -5,18 +5,24 @@ Files are read a line at a time; errors name files and lines, never their conten
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sottovoce.errors import SottovoceError, UsageError, need
+from sottovoce.errors import SottovoceError, UsageError, did_you_mean, need
 from sottovoce.files import json_objects, read_lines
 
 DEMO = "demo"
 """The collection, and the log, that come with sottovoce."""
 FROM_PACKAGE = "ir_datasets:"
 """How the names of collections of the package ir_datasets begin."""
+STRING_SOURCES = (
+    "demo, a file (.txt, .jsonl or .tsv, each perhaps with .gz), a folder with queries.jsonl in "
+    "it, or ir_datasets:ID"
+)
+"""What :func:`read_strings` reads, in words."""
 _DEMO_FOLDER = Path(__file__).parent / "demo"
 
 
@@ -111,6 +117,12 @@ def read_queries(file: Path) -> Iterator[tuple[str, str]]:
         yield _string(fields, "query_id", place), _string(fields, "text", place)
 
 
+def has_strings(source: str) -> bool:
+    """Whether a source is there, as far as can be told without reading it."""
+    found_by_name = source == DEMO or source.startswith(FROM_PACKAGE)
+    return found_by_name or os.path.exists(os.path.expanduser(source))
+
+
 def read_strings(source: Path | str) -> Iterator[str]:
     """Public strings: the demo log (``demo``), the queries of a collection, or those of a file.
 
@@ -127,11 +139,7 @@ def read_strings(source: Path | str) -> Iterator[str]:
             raise UsageError(f"the folder {path} holds neither queries.jsonl nor queries.jsonl.gz")
         return (text for _, text in read_queries(queries))
     if not path.is_file():
-        raise UsageError(
-            "there is no such pool: use demo, one that 'sottovoce pools list' shows, a file (.txt, "
-            ".jsonl or .tsv, each perhaps with .gz), a folder with queries.jsonl in it, or "
-            "ir_datasets:ID"
-        )
+        raise UsageError(f"strings are read from {STRING_SOURCES}: name one of these")
     kind = Path(path.name.removesuffix(".gz")).suffix
     if kind == ".jsonl":
         return (_string(fields, "text", place) for place, fields in _objects(path))
@@ -163,7 +171,8 @@ def _package(name: str) -> Any:
     try:
         return ir_datasets.load(name)
     except KeyError:
-        raise UsageError(f"ir_datasets knows no collection '{name}'") from None
+        hint = did_you_mean(name, ir_datasets.registry, "its ids are listed at ir-datasets.com")
+        raise UsageError(f"ir_datasets knows no collection '{name}': {hint}") from None
 
 
 def _package_queries(dataset: Any) -> dict[str, str]:

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from sottovoce.collections import Document, read_corpus
+from sottovoce.collections import Document, load_collection, read_corpus
 from sottovoce.errors import SottovoceError, UsageError
 
 LINES = (
@@ -95,3 +95,13 @@ def test_real_collections_are_read_whole(shared_data):
     with gzip.open(shared_data / "ir" / "cranfield" / "corpus.jsonl.gz", "rt") as stream:
         first = json.loads(stream.readline())
     assert documents[0] == Document(first["doc_id"], first["title"], first["text"])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("nfcorpuss", "did you mean 'nfcorpus'"), ("zzzzzzzz", "listed at ir-datasets.com")],
+)
+def test_an_unknown_collection_of_ir_datasets_says_where_to_look(name, message):
+    pytest.importorskip("ir_datasets")
+    with pytest.raises(UsageError, match=message):
+        load_collection(f"ir_datasets:{name}")

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
+from sottovoce import Obfuscator, mechanism
 from sottovoce.collections import demo_log, load_collection
 from sottovoce.encoders import load_encoder
 from sottovoce.engines import choose_vector_store
 from sottovoce.engines.base import EngineError
 from sottovoce.errors import PrivacyWarning, SottovoceError, UsageError
-from sottovoce.ledger import BudgetError, DamagedLedgerError, Ledger
+from sottovoce.ledger import BudgetError, DamagedLedgerError, Entry, Ledger, OtherCompanyError
 from sottovoce.obfuscation.vectors import VectorNoise
+from sottovoce.pools import load_pool
 from sottovoce.search import PrivateVectorSearch, load_reranker, promise_depth
 from sottovoce.search.vector_boundary import VectorBoundary
 from sottovoce.search.vector_depth import NEVER, DepthPromise, order_statistic
@@ -70,6 +73,17 @@ def test_what_is_inside_comes_in_the_order_of_the_true_vector(store, noise):
     assert {"skin", "cancer"} & set(by_words.hits[0].snippet.lower().split())
     assert result.to_dict()["guarantee"]["metric"] == "euclidean(light)"
     assert QUERY not in repr(result)
+
+
+def test_a_query_that_left_in_company_does_not_leave_as_a_vector(store, noise, ledger):
+    cover = Obfuscator(mechanism("cover:k=5", pool=load_pool("demo", "light")))
+    remembering = replace(cover, memory_key=ledger.memory_key())
+    ledger.charge(Entry.of(next(remembering.obfuscate([QUERY])), cover, "a stranger"))
+    elsewhere = Recording(store)
+    with pytest.raises(OtherCompanyError):
+        PrivateVectorSearch(noise, elsewhere, ledger=ledger, depth=50).search(QUERY)
+    assert elsewhere.asked == []
+    assert PrivateVectorSearch(noise, store, ledger=ledger, depth=50).search(QUERY).hits
 
 
 def test_one_noisy_vector_leaves_after_it_was_counted_and_the_same_one_again(store, noise, ledger):

@@ -56,7 +56,7 @@ __getattr__ = lazy_names(
 CHOICES = (
     *("bm25", "bm25:de", "tfidf", "tfidf:de", "dense", "dense:ENCODER"),
     *("stored:FOLDER", "stored-dense:FOLDER", "http:FILE.toml"),
-    *("opensearch:URL/INDEX", "postgres:DSN#TABLE"),
+    *("opensearch:URL/INDEX", "postgres:DSN#TABLE", "elsewhere:ENGINE"),
 )
 _KINDS = tuple(dict.fromkeys(choice.partition(":")[0] for choice in CHOICES))
 
@@ -68,9 +68,19 @@ def choose_engine(spec: str, documents: Iterable[Document] | None = None) -> Sea
     this machine. ``stored:FOLDER`` and ``stored-dense:FOLDER`` search an index on disk, which
     :func:`sottovoce.engines.stored.make_index` wrote. Those with an address ask a server that has
     documents of its own: ``http:FILE.toml``, ``opensearch:URL/INDEX``, ``postgres:DSN#TABLE`` or
-    ``postgres:DSN#TABLE:ID,TITLE,TEXT``.
+    ``postgres:DSN#TABLE:ID,TITLE,TEXT``. ``elsewhere:`` before the last two says of a server at an
+    address of this machine that it passes on what it is asked; a TOML file has a key for that.
     """
     kind, _, detail = spec.strip().partition(":")
+    elsewhere = None
+    if kind == "elsewhere":
+        elsewhere = True
+        kind, _, detail = detail.partition(":")
+        if kind not in ("opensearch", "postgres"):
+            raise UsageError(
+                "'elsewhere:' stands before opensearch:URL/INDEX or postgres:DSN#TABLE; an engine "
+                "that a file describes says 'elsewhere = true' there"
+            )
     match kind, detail:
         case "bm25", language:
             return BM25(_given(documents), language=language or ENGLISH)
@@ -95,9 +105,11 @@ def choose_engine(spec: str, documents: Iterable[Document] | None = None) -> Sea
         case "opensearch", url if "/" in url:
             from sottovoce.engines.opensearch import OpenSearch
 
-            return OpenSearch(*url.rstrip("/").rsplit("/", maxsplit=1))
+            address, index = url.rstrip("/").rsplit("/", maxsplit=1)
+            return OpenSearch(address, index, elsewhere=elsewhere)
         case "postgres", detail if "#" in detail:
-            return _postgres(*detail.rsplit("#", maxsplit=1))
+            dsn, place = detail.rsplit("#", maxsplit=1)
+            return _postgres(dsn, place, elsewhere)
     raise _unknown(kind)
 
 
@@ -110,16 +122,17 @@ def _given(documents: Iterable[Document] | None) -> Iterable[Document]:
     return documents
 
 
-def _postgres(dsn: str, place: str) -> SearchEngine:
+def _postgres(dsn: str, place: str, elsewhere: bool | None) -> SearchEngine:
     from sottovoce.engines.postgres import Postgres
 
     table, _, named = place.partition(":")
     if not named:
-        return Postgres(dsn, table)
+        return Postgres(dsn, table, elsewhere=elsewhere)
     columns = named.split(",")
     if len(columns) != 3:
         raise UsageError("name three columns: postgres:DSN#TABLE:ID,TITLE,TEXT (TITLE may be '')")
-    return Postgres(dsn, table, doc_id=columns[0], title=columns[1], text=columns[2])
+    doc_id, title, text = columns
+    return Postgres(dsn, table, doc_id=doc_id, title=title, text=text, elsewhere=elsewhere)
 
 
 def _unknown(kind: str) -> UsageError:

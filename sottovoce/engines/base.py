@@ -46,7 +46,7 @@ class SearchEngine(Protocol):
     name
         For people; it holds neither secrets nor queries.
     remote
-        Whether queries leave this machine.
+        Whether queries leave this machine, or come to a server here that passes them on.
     pause
         Seconds to leave between two queries.
     most_queries

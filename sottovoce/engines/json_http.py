@@ -23,6 +23,7 @@ from sottovoce.engines.remote import (
     Fields,
     check_search,
     courtesy,
+    goes_elsewhere,
     pick,
     read_hits,
     sendable,
@@ -35,8 +36,9 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _TEXTS = ("name", "url", "results", "id", "title", "snippet", "score", "method", "join_words")
 _NUMBERS = ("pause", "timeout")
 _COUNTS = ("most_queries", "retries")
+_SWITCHES = ("elsewhere",)
 _TABLES = ("headers", "body")
-_KEYS = (*_TEXTS, *_NUMBERS, *_COUNTS, *_TABLES)
+_KEYS = (*_TEXTS, *_NUMBERS, *_COUNTS, *_SWITCHES, *_TABLES)
 _NEEDED = ("name", "url", "results", "id")
 
 
@@ -54,9 +56,11 @@ class JsonHttp:
         headers, secret = _from_environment(description.get("headers", {}))
         address = Address.of(description["url"])
         self.name = f"{description['name']} at {address}"
-        self.remote = address.remote
+        self.remote = goes_elsewhere(
+            address.remote, description.get("elsewhere"), forwards=_is_searxng(description)
+        )
         self.pause, self.most_queries = courtesy(
-            address.remote, description.get("pause"), description.get("most_queries")
+            self.remote, description.get("pause"), description.get("most_queries")
         )
         self._transport = Transport(
             address,
@@ -141,10 +145,18 @@ def _check(description: Mapping[str, Any]) -> None:
             raise UsageError(f"'{key}' in the engine's file must be a number of seconds")
         if key in _COUNTS and not (number and isinstance(value, int) and value >= 0):
             raise UsageError(f"'{key}' in the engine's file must be a whole number, 0 or more")
+        if key in _SWITCHES and not isinstance(value, bool):
+            raise UsageError(f"'{key}' in the engine's file is true or false")
         if key in _TABLES and not isinstance(value, dict):
             raise UsageError(f"'{key}' in the engine's file must be a table: [{key}]")
     if not description["id"] or description.get("timeout", 1) == 0:
         raise UsageError("in the engine's file, 'id' must not be empty and 'timeout' not be 0")
+
+
+def _is_searxng(description: Mapping[str, Any]) -> bool:
+    """Whether a server is asked as SearXNG is: then it asks other engines, wherever it stands."""
+    values = description["url"].partition("?")[2].split("&")
+    return "format=json" in values and description["results"] == "results"
 
 
 def _templates(description: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:

@@ -20,6 +20,7 @@ from sottovoce.engines.remote import (
     Fields,
     check_search,
     courtesy,
+    goes_elsewhere,
     pick,
     read_hits,
     sendable,
@@ -40,6 +41,8 @@ class OpenSearch:
         What is searched; ``title^2`` counts twice.
     title, snippet
         The fields that are shown; '' for none.
+    elsewhere
+        True for a server on this machine that passes on what it is asked, as a tunnel does.
 
     Credentials come from the environment: SOTTOVOCE_OPENSEARCH_USER and _PASSWORD, or _API_KEY.
     """
@@ -56,6 +59,7 @@ class OpenSearch:
         snippet: str = "text",
         pause: float | None = None,
         most_queries: int | None = None,
+        elsewhere: bool | None = None,
         timeout: float = 10.0,
         retries: int = 2,
     ) -> None:
@@ -64,8 +68,8 @@ class OpenSearch:
             raise UsageError('fields must be a list of names, such as ["title", "text"]')
         address = Address.of(url)
         self.name = f"opensearch at {address}"
-        self.remote = address.remote
-        self.pause, self.most_queries = courtesy(address.remote, pause, most_queries)
+        self.remote = goes_elsewhere(address.remote, elsewhere)
+        self.pause, self.most_queries = courtesy(self.remote, pause, most_queries)
         headers = credentials()
         self._transport = Transport(
             address,

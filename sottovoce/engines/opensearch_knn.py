@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from sottovoce.engines.base import EngineError
 from sottovoce.engines.http_client import Transport
 from sottovoce.engines.opensearch import check_index, credentials
-from sottovoce.engines.remote import Address, Fields, courtesy, pick, read_hits
+from sottovoce.engines.remote import Address, Fields, courtesy, goes_elsewhere, pick, read_hits
 from sottovoce.engines.vector_engine import (
     MOST_BYTES,
     Metric,
@@ -30,6 +30,8 @@ class OpenSearchKNN:
         Fields; '' for no title or text.
     metric
         inner, cosine or l2: the ``space_type`` of the field.
+    elsewhere
+        True for a server on this machine that passes on what it is asked, as a tunnel does.
 
     Credentials come from the environment, as for ``opensearch``.
     """
@@ -44,6 +46,7 @@ class OpenSearchKNN:
         title: str = "title",
         text: str = "text",
         metric: Metric = "cosine",
+        elsewhere: bool | None = None,
         timeout: float = 10.0,
     ) -> None:
         check_index(index)
@@ -51,13 +54,14 @@ class OpenSearchKNN:
         if not vector:
             raise UsageError("name the field of vectors: 'vector' in the store's file")
         address, headers = Address.of(url), credentials()
-        self.name, self.remote = f"opensearch at {address}", address.remote
+        self.name = f"opensearch at {address}"
+        self.remote = goes_elsewhere(address.remote, elsewhere)
         self._vector, self._encoder, self.metric = vector, encoder, metric
         self._transport = Transport(
             address,
             headers=headers,
             secret=bool(headers),
-            pause=courtesy(address.remote, None, None)[0],
+            pause=courtesy(self.remote, None, None)[0],
             timeout=timeout,
             most_bytes=MOST_BYTES,
         )

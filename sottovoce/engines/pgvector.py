@@ -7,7 +7,7 @@ from typing import Any
 
 from sottovoce.engines.base import SNIPPET, EngineError, Hit, beginning
 from sottovoce.engines.postgres import connection_settings, reason
-from sottovoce.engines.remote import Pace, courtesy, plain_text
+from sottovoce.engines.remote import Pace, courtesy, goes_elsewhere, plain_text
 from sottovoce.engines.vector_engine import (
     Metric,
     VectorHit,
@@ -38,6 +38,8 @@ class PgVector:
         inner, cosine or l2: that of the index, if there is one.
     exact
         Read all rows instead of an index, which may miss some.
+    elsewhere
+        True for a server on this machine that passes on what it is asked, as a tunnel does.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class PgVector:
         text: str = "text",
         metric: Metric = "cosine",
         exact: bool = False,
+        elsewhere: bool | None = None,
         timeout: float = 10.0,
     ) -> None:
         if not (table and vector and doc_id and text):
@@ -61,7 +64,7 @@ class PgVector:
         self._statement = _statement(table, vector, doc_id, title, text, metric)
         self._milliseconds = max(1, round(1000 * timeout))
         self._exact, self._encoder, self.metric = exact, encoder, metric
-        self.remote = host is not None
+        self.remote = goes_elsewhere(host is not None, elsewhere)
         self.name = f"pgvector at {host or 'localhost'}"
         self._pace = Pace(courtesy(self.remote, None, None)[0])
 

@@ -17,7 +17,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sottovoce.engines.base import SNIPPET, EngineError, Hit, beginning
-from sottovoce.engines.remote import Pace, check_search, courtesy, is_loopback, plain_text, sendable
+from sottovoce.engines.remote import (
+    Pace,
+    check_search,
+    courtesy,
+    goes_elsewhere,
+    is_loopback,
+    plain_text,
+    sendable,
+)
 from sottovoce.errors import UsageError, need
 from sottovoce.text.words import words
 
@@ -41,6 +49,8 @@ class Postgres:
         A column of type ``tsvector`` made of title and text, if there is one: much faster.
     language
         The text search configuration, as in ``to_tsvector('english', …)``.
+    elsewhere
+        True for a server on this machine that passes on what it is asked, as a tunnel does.
     """
 
     uses_order = False  # Any of the words, each by itself.
@@ -57,6 +67,7 @@ class Postgres:
         language: str = "english",
         pause: float | None = None,
         most_queries: int | None = None,
+        elsewhere: bool | None = None,
         timeout: float = 10.0,
     ) -> None:
         if not (table and doc_id and text):
@@ -64,7 +75,7 @@ class Postgres:
         self._where, host = connection_settings(dsn)
         self._statement = _statement(table, doc_id, title, text, parsed, language)
         self._milliseconds = max(1, round(1000 * timeout))
-        self.remote = host is not None
+        self.remote = goes_elsewhere(host is not None, elsewhere)
         self.name = f"postgres at {host or 'localhost'}"
         self.pause, self.most_queries = courtesy(self.remote, pause, most_queries)
         self._pace = Pace(self.pause)

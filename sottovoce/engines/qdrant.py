@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from sottovoce.engines.base import EngineError
 from sottovoce.engines.http_client import Transport
-from sottovoce.engines.remote import Address, Fields, courtesy, pick, read_hits
+from sottovoce.engines.remote import Address, Fields, courtesy, goes_elsewhere, pick, read_hits
 from sottovoce.engines.vector_engine import (
     MOST_BYTES,
     Metric,
@@ -43,6 +43,8 @@ class Qdrant:
         Fields of the payload; '' for none, which for ``doc_id`` means the id of the point.
     exact
         Compare with all points instead of an index, which may miss some.
+    elsewhere
+        True for a server on this machine that passes on what it is asked, as a tunnel does.
 
     The key of a server comes from the environment: SOTTOVOCE_QDRANT_API_KEY.
     """
@@ -60,10 +62,13 @@ class Qdrant:
         text: str = "text",
         metric: Metric = "cosine",
         exact: bool = False,
+        elsewhere: bool | None = None,
         timeout: float = 10.0,
     ) -> None:
         if bool(url) == bool(folder):
             raise UsageError("say where Qdrant is: either its 'url' or a 'folder' of local mode")
+        if folder and elsewhere:
+            raise UsageError("a folder of Qdrant is read here: leave 'elsewhere' out of its file")
         if not _COLLECTION.fullmatch(collection):
             raise UsageError("a collection has a name of letters, digits, '-', '_' and '.'")
         check_metric(metric)
@@ -79,17 +84,18 @@ class Qdrant:
         self.name, self.remote = "qdrant on this machine", False
         self._transport: Transport | None = None
         if url:
-            self._ask_at(url, timeout)
+            self._ask_at(url, timeout, elsewhere)
 
-    def _ask_at(self, url: str, timeout: float) -> None:
+    def _ask_at(self, url: str, timeout: float, elsewhere: bool | None) -> None:
         address = Address.of(url)
-        self.name, self.remote = f"qdrant at {address}", address.remote
+        self.name = f"qdrant at {address}"
+        self.remote = goes_elsewhere(address.remote, elsewhere)
         key = os.environ.get(KEY)
         self._transport = Transport(
             address,
             headers={"api-key": key} if key else {},
             secret=bool(key),
-            pause=courtesy(address.remote, None, None)[0],
+            pause=courtesy(self.remote, None, None)[0],
             timeout=timeout,
             most_bytes=MOST_BYTES,
         )

@@ -7,6 +7,7 @@ import ipaddress
 import math
 import re
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,12 +15,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from sottovoce.engines.base import EngineError, Hit, beginning
-from sottovoce.errors import UsageError
+from sottovoce.errors import PrivacyWarning, UsageError
 
 PAUSE_ELSEWHERE = 1.0
-"""Seconds between two queries to another machine, unless told otherwise."""
+"""Seconds between two queries that go elsewhere, unless told otherwise."""
 MOST_QUERIES_ELSEWHERE = 20
-"""Queries of one search to another machine, unless told otherwise."""
+"""Queries of one search that go elsewhere, unless told otherwise."""
 
 _UNSENDABLE = re.compile("[\0\ud800-\udfff]")
 _INLINE = re.compile(r"</?(?:a|b|code|em|font|i|mark|small|span|strong|sub|sup|u)\b[^<>]*>", re.I)
@@ -56,7 +57,7 @@ class Address:
 
     @property
     def remote(self) -> bool:
-        """Whether what is sent there leaves this machine."""
+        """Whether it is another machine's; see :func:`goes_elsewhere` for what listens there."""
         return not is_loopback(self.host)
 
     def __str__(self) -> str:
@@ -75,12 +76,39 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost" or host.lower().endswith(".localhost")
 
 
+def goes_elsewhere(remote: bool, elsewhere: bool | None, *, forwards: bool = False) -> bool:
+    """Whether what a server is asked leaves this machine, or comes to somebody who listens.
+
+    remote
+        Whether its address is another machine's. Nobody can deny that, since no one here knows who
+        listens there: for a server of one's own, ``pause`` and ``most_queries`` can be set.
+    elsewhere
+        What is said of it; None: nothing. A server on this machine may pass on what it is asked,
+        as metasearch engines, proxies and tunnels do, and no address tells.
+    forwards
+        Whether servers of its kind are known to pass on what they are asked.
+    """
+    if elsewhere is False and remote:
+        raise UsageError(
+            "elsewhere = false is for servers on this machine, and this address is another's: "
+            "leave it out; if the server is yours, set 'pause' and 'most_queries'"
+        )
+    if elsewhere is False and forwards:
+        warnings.warn(
+            "this engine is asked as SearXNG is, which passes queries on; elsewhere = false says "
+            "that it does not, and then nothing limits what is sent, or in how many companies",
+            PrivacyWarning,
+            stacklevel=4,
+        )
+    return remote or (forwards if elsewhere is None else elsewhere)
+
+
 def courtesy(
     remote: bool, pause: float | None, most_queries: int | None
 ) -> tuple[float, int | None]:
-    """The pause and the most queries for a server: as given, or the default for where it is.
+    """The pause and the most queries for a server: as given, or the default for where they go.
 
-    For ``most_queries``, 0 means any number, and so does None for a server on this machine.
+    For ``most_queries``, 0 means any number, and so does None where all stays on this machine.
     """
     if pause is None:
         pause = PAUSE_ELSEWHERE if remote else 0.0

@@ -40,7 +40,7 @@ class VectorEngine(Protocol):
     name
         For people; it holds no secrets.
     remote
-        Whether what is asked leaves this machine.
+        Whether what is asked leaves this machine, or comes to a server here that passes it on.
     made_by
         The encoder that made its vectors, as :func:`sottovoce.encoders.load_encoder` takes it.
     metric

@@ -71,7 +71,7 @@ def _checked(description: dict[str, Any], store: type[Any]) -> dict[str, Any]:
             hint = did_you_mean(key, keys, f"use {', '.join(keys)}")
             raise UsageError(f"the store's file has a key that is not known: {hint}")
         usual = takes[key].default
-        if isinstance(usual, bool):
+        if usual is None or isinstance(usual, bool):
             if not isinstance(value, bool):
                 raise UsageError(f"'{key}' in the store's file is true or false")
         elif isinstance(usual, float):

@@ -156,6 +156,7 @@ class PrivateVectorSearch:
                 space_sha256=sha256,
                 protected=1,
                 words=noisy.word_hashes,
+                elsewhere=self.engine.remote,
             )
         )
         return CountedVector(noisy, outgoing, receipt.record.spent or 0.0, receipt)
