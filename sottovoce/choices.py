@@ -27,5 +27,9 @@ Pooling: TypeAlias = Literal["union", "rrf", "combsum"]
 """How the answers to several queries become one list."""
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
 
+Decoys: TypeAlias = Literal["uniform", "popular", "sensitive"]
+"""How public queries that leave beside one are drawn: all alike, by the popularity that their pool
+states, or rather on subjects that people hide."""
+
 VoiceId: TypeAlias = Literal["whisper", "murmur", "speak-low", "normal-voice", "in-company"]
 """A privacy setting in words; ``app/schemas.py`` says what each is."""

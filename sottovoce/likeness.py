@@ -2,8 +2,8 @@
 
 The ratio of two densities: of the strings that stand for public texts of that kind, the reference,
 and of all strings of the pool. A logistic regression learns it, over what shows (words, question
-words, casing, punctuation, rarity of words) and over the vector. An attacker reads off it which
-member of a set looks like a person's query; decoys that are drawn by it look as much like one.
+words, language, casing, punctuation, rarity of words) and over the vector. An attacker reads off it
+which member of a set looks like a person's query; decoys drawn by it look as much like one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sottovoce.encoders.base import Encoder
 from sottovoce.errors import UsageError
 from sottovoce.randomness import as_generator
 from sottovoce.text.comparing import folded_text
-from sottovoce.text.words import FUNCTION_WORDS, words
+from sottovoce.text.words import LANGUAGES, words
 from sottovoce.threads import single_threaded_blas
 from sottovoce.types import BoolArray, Float32Array, Float64Array, IntArray
 
@@ -46,11 +46,12 @@ what who whom whose which when where why how can could is are was were do does d
 will has have may
 """
 QUESTION_WORDS = frozenset(_QUESTION_WORDS.split())
-LOOKS = len(LENGTHS) + 12
+LOOKS = len(LENGTHS) + len(LANGUAGES) + 13
 """How many numbers say what shows of a text."""
 ROWS_KEPT = 20_000
 """Rows of texts kept in memory, so that they are not made again; about 20 MB."""
 _MARKS = regex.compile(r"[^\p{L}\p{M}\p{N}\s]")
+_OTHER_SCRIPT = regex.compile(r"[\p{L}--\p{Latin}]", regex.V1)
 
 
 class PublicStrings(Protocol):
@@ -107,12 +108,18 @@ class Looks:
         rarities = [-np.log1p(self._counts[word] - counts_itself) for word in all_words] or [0.0]
         letters = [mark for mark in text if mark.isalpha()] or ["a"]
         capitals = sum(map(str.isupper, letters)) / len(letters)
+        folded = all_words if text.isascii() else [word.casefold() for word in all_words]
         return [
             *(float(len(all_words) >= at_least) for at_least in LENGTHS),
             np.log1p(len(text)),
             float(bool(all_words) and all_words[0] in QUESTION_WORDS),
             float(not QUESTION_WORDS.isdisjoint(all_words)),
-            sum(word in FUNCTION_WORDS for word in all_words) / length,
+            *(
+                sum(word in language.function_words for word in folded) / length
+                for language in LANGUAGES.values()
+            ),
+            sum(not letter.isascii() for letter in letters) / len(letters),
+            len(_OTHER_SCRIPT.findall(text)) / len(letters),
             float(letters[0].isupper()),
             capitals,
             float("?" in text),

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from sottovoce import pool_store
 from sottovoce.arrays import read_array, row_blocks
-from sottovoce.collections import DEMO, FROM_PACKAGE, read_strings
+from sottovoce.collections import DEMO, STRING_SOURCES, has_strings, read_strings
 from sottovoce.encoders import corpus_vectors, load_encoder
 from sottovoce.encoders.base import Encoder, embeddings_folder, has_unit_length, query_side
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.files import whole_file
+from sottovoce.sensitive import sensitivity
 from sottovoce.spaces.nearest import Nearest
 from sottovoce.subjects import ordered_within, subjects_of
 from sottovoce.text.comparing import folded_text
@@ -29,6 +29,9 @@ from sottovoce.types import Float32Array, Float64Array, IntArray, Progress
 
 SUBJECTS_LAYOUT = 2
 """Raised when the same strings would have other subjects."""
+SENSITIVITY_LAYOUT = 1
+"""Raised when the same strings would have another sensitivity: with the list of words, say."""
+Numbers = TypeVar("Numbers", IntArray, Float64Array)
 
 
 class Pool:
@@ -163,6 +166,18 @@ class Pool:
             raise UsageError("the strings of the pool all have the same vector: it has no shape")
         return np.asarray(centered / spread)
 
+    @cached_property
+    def sensitivity(self) -> Float64Array:
+        """The log-odds that each string is one that people hide, up to a constant.
+
+        They are kept on disk; see :mod:`sottovoce.sensitive`.
+        """
+        return self._kept(
+            f"sensitivity {SENSITIVITY_LAYOUT}",
+            np.empty(len(self)),
+            lambda: sensitivity(self.strings, self.vectors, self.encoder),
+        )
+
     def subjects(self, count: int) -> tuple[IntArray, IntArray]:
         """The number of each string's subject, and all places, subject after subject, in order.
 
@@ -172,19 +187,33 @@ class Pool:
             raise UsageError(
                 "subjects are found by the cosine of vectors: use an encoder of unit length"
             )
-        key = hashlib.sha256(f"subjects {SUBJECTS_LAYOUT} {count} {self.sha256}".encode())
+
+        def cut() -> IntArray:
+            subjects = subjects_of(self.vectors, count)
+            return np.stack([subjects, ordered_within(self.vectors, subjects)])
+
+        like = np.empty((2, len(self)), np.int64)
+        subjects, order = self._kept(f"subjects {SUBJECTS_LAYOUT} {count}", like, cut)
+        return subjects, order
+
+    def _kept(self, what: str, like: Numbers, compute: Callable[[], Numbers]) -> Numbers:
+        """Numbers that strings and encoder decide, computed once and kept on disk.
+
+        like
+            An array of their shape and type: a file with another was not written by us.
+        """
+        key = hashlib.sha256(f"{what} {self.sha256}".encode())
         file = embeddings_folder() / f"{key.hexdigest()}.npy"
         with suppress(OSError, ValueError, EOFError):
-            both: IntArray = read_array(file, mapped=False)
-            if both.shape == (2, len(self)) and both.dtype == np.int64:
-                return both[0], both[1]
-        subjects = subjects_of(self.vectors, count)
-        order = ordered_within(self.vectors, subjects)
+            kept: Numbers = read_array(file, mapped=False)
+            if kept.shape == like.shape and kept.dtype == like.dtype:
+                return kept
+        computed = compute()
         with suppress(OSError):
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with whole_file(file) as growing, growing.open("wb") as out:
-                np.save(out, np.stack([subjects, order]))
-        return subjects, order
+                np.save(out, computed)
+        return computed
 
     @cached_property
     def nearest(self) -> Nearest:
@@ -230,6 +259,10 @@ def read_pool(source: str, encoder: str | Encoder = "auto") -> Pool:
     """The same; vectors are computed when they are first needed."""
     if pool_store.is_made(source):
         return Pool.open(source, encoder)
+    if not has_strings(source):
+        raise UsageError(
+            f"there is no such pool: use one that 'sottovoce pools list' shows, {STRING_SOURCES}"
+        )
     path = Path(source).expanduser()
     if source == DEMO or not path.exists():
         return Pool(read_strings(source), encoder, name=source, source=source)
@@ -238,9 +271,7 @@ def read_pool(source: str, encoder: str | Encoder = "auto") -> Pool:
 
 def check_source(source: str) -> None:
     """Refuse a source that is not there; nothing is read."""
-    if source == DEMO or source.startswith(FROM_PACKAGE) or pool_store.is_made(source):
-        return
-    if not os.path.exists(os.path.expanduser(source)):
+    if not (pool_store.is_made(source) or has_strings(source)):
         raise UsageError(
             f"there is no '{source}': use demo, a pool that 'sottovoce pools list' shows, or check "
             "the path"

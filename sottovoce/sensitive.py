@@ -9,8 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sottovoce.arrays import row_blocks
 from sottovoce.encoders import Encoder
 from sottovoce.text.words import stems, words
+from sottovoce.threads import single_threaded_blas
 from sottovoce.types import Float32Array, Float64Array
 
 _SENSITIVE = """
@@ -33,20 +35,41 @@ ALIKE = 0.2
 def sensitivity(strings: Sequence[str], vectors: Float32Array, encoder: Encoder) -> Float64Array:
     """The log-odds that a string is one that people hide, up to a constant."""
     subjects = encoder.encode(SENSITIVE_WORDS)
+    with single_threaded_blas():  # Several threads would round differently.
+        largest = [(block @ subjects.T).max(axis=1) for block in row_blocks(vectors)]
+    nearest = np.concatenate([np.empty(0), *largest])
+    listed = _spoken_forms(strings)
+    spoken = [not listed.isdisjoint(words(string)) for string in strings]
+    return np.asarray(FOR_COSINE * nearest + FOR_WORD * np.array(spoken, dtype=np.float64))
+
+
+def _spoken_forms(strings: Sequence[str]) -> frozenset[str]:
+    """The words of some strings that are forms of listed ones; each word is stemmed once."""
     listed = frozenset(stems(SENSITIVE_WORDS))
-    nearest = (vectors @ subjects.T).max(axis=1).astype(np.float64)
-    spoken = [not listed.isdisjoint(stems(words(string))) for string in strings]
-    return np.asarray(FOR_COSINE * nearest + FOR_WORD * np.array(spoken))
+    spoken = list({word for string in strings for word in words(string)})
+    return frozenset(
+        word for word, stem in zip(spoken, stems(spoken), strict=True) if stem in listed
+    )
 
 
-def sensitive_shares(
-    strings: Sequence[str], vectors: Float32Array, encoder: Encoder
-) -> Float64Array:
+def sensitive_belief(odds: Float64Array) -> Float64Array:
+    """How likely each string is for whoever believes just that; no string is ruled out.
+
+    odds
+        The :func:`sensitivity` of each string.
+    """
+    smallest = np.log(np.finfo(np.float64).tiny)
+    return np.asarray(np.exp(np.maximum(odds - odds.max(), smallest)))
+
+
+def sensitive_shares(odds: Float64Array) -> Float64Array:
     """How likely each string is drawn if strings on subjects that people hide are drawn rather.
 
     The most sensitive of them count alike. If the few with the very words had nearly all of the
     draws, whoever knows better than the list what people hide would find a query with other words.
+
+    odds
+        The :func:`sensitivity` of each string.
     """
-    odds = sensitivity(strings, vectors, encoder)
     weights = np.exp(np.minimum(odds, np.quantile(odds, 1 - ALIKE)) - odds.max())
     return np.asarray(weights / weights.sum())

@@ -272,6 +272,20 @@ def test_the_usual_voice_is_in_company_where_its_queries_fit(page_as_it_opens):
     assert len(sent(page)) == 20
 
 
+def test_a_worn_out_subject_is_said_before_sending_and_after(page_as_it_opens):
+    page = page_as_it_opens
+    for query in (QUERY, "melanoma survival rate"):
+        search(page, query)
+        assert "worn out" not in page.inner_text("#typed")
+    page.fill("#query", "is a changing mole cancer")
+    page.click("#preview")
+    page.wait_for_selector("#send")
+    assert "This subject is worn out" in page.inner_text("#left")
+    page.click("#send")
+    page.wait_for_selector("#came .hit")
+    assert "queries on it have had 3 different companies" in page.inner_text("#typed")
+
+
 def test_in_front_of_an_engine_with_its_own_documents_the_usual_voice_murmurs(chrome, outside):
     forget(outside)
     with opened(chrome, outside, voice=None) as page:

@@ -16,7 +16,9 @@ from sottovoce.engines import BM25
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.ledger import Entry, Ledger, OtherCompanyError
 from sottovoce.obfuscation import Chorus
-from sottovoce.obfuscation.obfuscator import AFRESH
+from sottovoce.obfuscation.chorus import REMEMBERED_IN_CHORUS
+from sottovoce.obfuscation.memory import keyed_hash
+from sottovoce.obfuscation.obfuscator import AFRESH, REMEMBERED_WORDS
 from sottovoce.paths import spaces_folder
 from sottovoce.pools import Pool
 from sottovoce.search import PrivateSearch, load_reranker
@@ -51,16 +53,21 @@ def groups(result, n):
     return [result.variants[at : at + n] for at in range(0, len(result.variants), n)]
 
 
+def words_of(variants):
+    return frozenset(" ".join(variants).split())
+
+
 def test_a_text_leaves_among_public_ones(keeping, pool):
     chorus = Chorus(keeping, n=3, release="once", pool=pool, k=5, memory_key=KEY)
     (result,) = chorus.obfuscate([TEXT])
     (plain,) = Obfuscator(keeping, n=3, release="once", memory_key=KEY).obfuscate([TEXT])
     assert len(result.variants) == 15
-    assert plain.variants in groups(result, 3)
-    decoys = [group for group in groups(result, 3) if group != plain.variants]
-    assert len({*decoys}) == 4
+    own = groups(result, 3)[result.choir.own]
+    assert words_of(own) == words_of(plain.variants)
+    decoys = [group for group in groups(result, 3) if group != own]
+    assert len({*map(words_of, decoys)}) == 4
     assert all(len(decoy) == 3 for decoy in decoys)
-    assert (result.spent, result.word_hashes) == (plain.spent, plain.word_hashes)
+    assert result.spent == plain.spent
     assert any("has no proof" in caveat for caveat in result.guarantee.caveats)
     assert AFRESH not in result.guarantee.caveats
 
@@ -110,6 +117,28 @@ def test_words_of_decoys_are_not_replaced_as_they_are_in_private_texts(small_spa
     assert not own & {*groups(result, 4)}
 
 
+def test_a_word_is_drawn_anew_in_each_group_and_in_each_search(small_space):
+    """Substitutes that come again would tell the person's group from decoys."""
+    pool = Pool([f"word7 word{row}" for row in range(40, 80)], "light")
+    noisy = mechanism("cmp", space=small_space, epsilon=1.0)
+    chorus = Chorus(noisy, n=4, release="once", pool=pool, k=10, memory_key=KEY)
+    one, other = chorus.obfuscate(["word7", "word7 word8"])
+    (plain,) = replace(chorus._alone(), memory_key=KEY).obfuscate(["word7"])
+    own, *_ = (groups(result, 4)[result.choir.own] for result in (one, other))
+    assert not words_of(own) & words_of(plain.variants), "nor is it what leaves without a chorus"
+    held = [words_of(group) for result in (one, other) for group in groups(result, 4)]
+    pairs = [(a, b) for at, a in enumerate(held) for b in held[at + 1 :]]
+    # A word has four of some two thousand substitutes: all four in common is no chance.
+    assert max(len(a & b) for a, b in pairs) < 4
+    assert not {*one.word_hashes} & {*plain.word_hashes, *other.word_hashes}, "so it is counted"
+
+
+def test_the_guarantee_says_what_is_remembered_in_a_chorus(keeping, pool):
+    (result,) = Chorus(keeping, pool=pool, k=3, memory_key=KEY).obfuscate([TEXT])
+    assert REMEMBERED_IN_CHORUS in result.guarantee.caveats
+    assert REMEMBERED_WORDS not in result.guarantee.caveats, "in another text they are drawn anew"
+
+
 def test_an_error_repeats_nothing(keeping, pool, monkeypatch):
     def broken(text):
         raise RuntimeError(f"while looking for {text}")
@@ -122,11 +151,12 @@ def test_an_error_repeats_nothing(keeping, pool, monkeypatch):
 
 
 def test_wrong_use(keeping, pool):
-    with pytest.raises(UsageError, match="needs a pool"):
+    with pytest.raises(UsageError, match="give it a Pool"):
         Chorus(keeping)
-    with pytest.raises(UsageError, match="at least 2 texts"):
-        Chorus(keeping, pool=pool, k=1)
-    with pytest.raises(UsageError, match="mechanisms that replace words"):
+    for k in (1, len(pool)):
+        with pytest.raises(UsageError, match=r"at least 2 texts.*another number.*a larger pool"):
+            Chorus(keeping, pool=pool, k=k)
+    with pytest.raises(UsageError, match=r"mechanisms that replace words.*-m cmp"):
         Chorus(mechanism("cover:k=3", pool=pool), pool=pool, k=3)
 
 
@@ -140,7 +170,7 @@ def test_a_search_in_chorus(keeping, pool, tmp_path):
     assert len(result.sent) == 4, "one word stays one word, twice: sent once for each text"
     assert result.spent == 2e6, "two releases of the text; public ones cost nothing"
     assert search.search(TEXT).spent == 0
-    with pytest.raises(UsageError, match="chorus never draws"):
+    with pytest.raises(UsageError, match=r"chorus never draws.*leave --fresh out"):
         PrivateSearch(chorus, engine=engine, reranker=none, ledger=ledger, fresh=True)
 
 
@@ -153,9 +183,22 @@ def test_a_text_does_not_leave_in_two_choirs(keeping, pool, tmp_path):
 
     ledger.charge(entry(chorus))
     assert ledger.charge(entry(chorus)).record.spent == 0
-    with pytest.raises(OtherCompanyError, match="other company"):
+    with pytest.raises(OtherCompanyError, match="has left in company"):
         ledger.charge(entry(replace(chorus, k=5)))
     assert len(ledger.entries()) == 2
+
+
+def test_a_text_whose_words_left_by_another_key_is_refused(keeping, pool, tmp_path):
+    """Its decoys would leave as before, and its own words would not."""
+    ledger, chorus = Ledger.open(tmp_path), Chorus(keeping, pool=pool, k=4)
+    secret = ledger.memory_key()
+    noted = ((TEXT,), (TEXT, f"chorus 4 {pool.sha256}"))  # As ledgers had it.
+    hashes = tuple(keyed_hash(secret, "company", *values).hex() for values in noted)
+    promise = keeping.guarantee
+    ledger.charge(Entry(TEXT, ("a",), keeping.spec, "independent", promise, 1, "", words=hashes))
+    (result,) = replace(chorus, memory_key=secret).obfuscate([TEXT])
+    with pytest.raises(OtherCompanyError):
+        ledger.charge(Entry.of(result, chorus, "a stranger"))
 
 
 def test_the_command_refuses_what_would_do_nothing(tmp_path):

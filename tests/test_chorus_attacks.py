@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from command_line import as_text, run_command
+from naive_chorus import RemembersByWord
 from scipy import stats
 
 from sottovoce import Obfuscator, mechanism
@@ -141,12 +142,62 @@ def test_popular_decoys_are_what_the_attacker_expects(cmp):
     assert report.naming("popularity").mean < report.naming("law alone").mean
 
 
+@pytest.fixture(scope="module")
+def searches():
+    """Two searches of each person that share one word, and whose they are."""
+    firsts = [LOG[row] for row in range(0, 400, 16)]
+    others = [LOG[-row - 1].split() for row in range(len(firsts))]
+    seconds = [
+        " ".join([first.split()[0], *other[1:]])
+        for first, other in zip(firsts, others, strict=True)
+    ]
+    texts = [text for pair in zip(firsts, seconds, strict=True) for text in pair]
+    return texts, [str(row) for row in range(len(firsts)) for _ in range(2)]
+
+
+def recurring(kind, cmp, pool, searches):
+    """How often the group is named whose words come again in the person's other search.
+
+    The noise is large: with less of it two draws of a word have words near to it in common.
+    """
+    texts, persons = searches
+    plain = kind(replace(cmp, epsilon=2.0), n=N, release="once", pipeline=SHUFFLED, pool=pool, k=K)
+    results = [
+        next(replace(plain, memory_key=person.encode()).obfuscate([text]))
+        for text, person in zip(texts, persons, strict=True)
+    ]
+    report = attack_chorus(plain, results, QueryLog(LOG), persons=persons, rng=0)
+    return report.naming("recurring words").group
+
+
+def test_two_searches_that_share_a_word_do_not_tell_which_group_is_meant(cmp, public, searches):
+    """Replaced alike each time, the shared word would name both groups."""
+    assert recurring(RemembersByWord, cmp, public, searches).value > 0.9
+    ours = recurring(Chorus, cmp, public, searches)
+    assert not above_chance(ours)
+    assert ours.total == len(searches[0])
+
+
+def test_the_same_search_again_tells_nothing(cmp, public):
+    chorus = Chorus(cmp, n=N, release="once", pool=public, k=K, memory_key=b"a key")
+    results = list(chorus.obfuscate([ASKED[0]] * 2 + ASKED[1:9]))
+    persons = ["one", *map(str, range(1, len(results)))]
+    persons[1] = "one"
+    report = attack_chorus(chorus, results, QueryLog(LOG), persons=persons, rng=0)
+    assert report.naming("recurring words").ranks[:2] == (3.0, 3.0), "all five groups are alike"
+
+
+def test_recurring_words_need_a_person_who_asks_again(cmp, public):
+    report = attacked(cmp, public, texts=ASKED[:3])
+    assert "say whose" in report.not_tried["recurring words"]
+
+
 def test_the_report_holds_no_text(cmp, public):
     report = attacked(cmp, public, texts=ASKED[:5])
     written = json.dumps(report.to_dict())
-    assert "word" not in written.replace("how often words are said", "").replace(
-        "list of words", ""
-    )
+    for ours in ("how often words are said", "list of words", "recurring words"):
+        written = written.replace(ours, "")
+    assert "word" not in written
     assert report.to_dict()["strongest"]["share"] == report.headline.share
     assert "which variants belong together" in report.headline.sentence
 

@@ -67,3 +67,12 @@ def test_a_search_imports_no_training_no_statistics_and_no_other_command(default
     others = {f"sottovoce.cli.{name}" for name in set(PANELS) - {"search"}}
     heavy = {"onnx", "scipy.stats", "scipy", "torch", "sklearn", "fastapi", "matplotlib", "pyarrow"}
     assert not loaded & {*heavy, *others, "sottovoce.privacy", "sottovoce.experiments"}
+
+
+def test_deniability_imports_nothing_to_draw_with(everyday_words):
+    space = str(everyday_words.folder)
+    loaded, printed = loaded_by(
+        "deniability", "cmp", "--space", space, "--words", "3", "--draws", "9"
+    )
+    assert "comes back" in printed
+    assert not loaded & {"matplotlib", "sottovoce.plotting", "scipy.stats", "numba"}

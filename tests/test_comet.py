@@ -123,7 +123,7 @@ def test_density_ratios_keep_the_true_budget_and_exceed_the_papers(demo, name):
 def test_published_mahalanobis_noise_has_no_metric_bound(demo):
     """Its log-ratio does not vanish with the distance."""
     chosen = mechanism("comet-mahalanobis", pool=demo, compat="authors")
-    _, axes = np.linalg.eigh(chosen.noise_law.shape)
+    _, axes = np.linalg.eigh(chosen.noise_law.shape.matrix)
     step = 1e-3 * (axes[:, 0] - axes[:, -1])
     (ratio,) = chosen.log_density((1e-4 * axes[:, -1:]).T) - chosen.log_density(
         (1e-4 * axes[:, -1] + step)[None]
@@ -549,8 +549,9 @@ def megabytes(what):
 
 pool = Pool((f"how to get number {n} by post" for n in range(300_000)), Random()).prepare()
 chosen = mechanism(sys.argv[1], pool=pool)
+texts = [*pool.strings[:20], *(f"{string} soon" for string in pool.strings[:20])]
 for release in ("independent", "once"):
-    found = list(Obfuscator(chosen, n=2, release=release).obfuscate(pool.strings[:40]))
+    found = list(Obfuscator(chosen, n=int(sys.argv[2]), release=release).obfuscate(texts))
 print(json.dumps({
     "strings": len(pool),
     "texts": len(found),
@@ -562,11 +563,14 @@ print(json.dumps({
 
 @pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
-def test_a_pool_of_300_000_strings_takes_bounded_memory():
+@pytest.mark.parametrize(
+    ("spec", "n"), [("comet-mahalanobis", "2"), ("cover:k=20,decoys=sensitive", "1")]
+)
+def test_a_pool_of_300_000_strings_takes_bounded_memory(spec, n):
     """307 MB of vectors are mapped; what the process holds of its own stays well below."""
     with tempfile.TemporaryDirectory() as home:
         done = subprocess.run(
-            [sys.executable, "-c", LARGE, "comet-mahalanobis"],
+            [sys.executable, "-c", LARGE, spec, n],
             capture_output=True,
             text=True,
             env={**os.environ, "SOTTOVOCE_HOME": home},

@@ -302,6 +302,42 @@ def test_attack_reads_releases_of_sets(demo, uniform):
     assert report.to_dict()["strongest"]["groups"]["share"] == report.groups.share
 
 
+def test_a_blind_guess_at_the_subject_is_measured_on_the_sets_themselves():
+    """Three of four strings are on the subject of what was asked."""
+    encoder = load_pool("demo", "light").encoder
+    texts = ["skin cancer"] * 2
+    sets = [["skin cancer", "skin cancers", "Skin cancer?", "debt advice"]] * 2
+    pool = Pool([*sets[0], *load_pool("demo", "light").strings], encoder)
+    report = attack_sets(seen_sets(sets, texts, encoder), pool)
+    assert report.subject_chance == pytest.approx(0.75)
+    assert report.to_dict()["subject_chance"] == report.subject_chance
+
+
+def test_the_command_takes_what_the_person_asked_before(tmp_path, demo):
+    asked = near_subjects(demo, SUBJECTS[:1], 16)
+    cover = ("-m", "cover:k=6", "--pool", "demo", "--encoder", "light", "-o", "jsonl")
+    typed = "\n".join(asked[:4]).encode()
+    made = run_command("obfuscate", "-", *cover, home=tmp_path, stdin=typed)
+    file, before = tmp_path / "covered.jsonl", tmp_path / "before.txt"
+    file.write_bytes(made.stdout)
+    before.write_text("\n".join(asked[4:]))
+
+    def attacked(*options):
+        pool = ("--pool", "demo", "--pool-encoder", "light", "--json")
+        return as_text(run_command("attack", str(file), *pool, *options, home=tmp_path))
+
+    knowing = json.loads(attacked("--session", "--history", str(before)).stdout)["company"]
+    (history,) = (made for made in knowing["namings"] if made["attack"] == "history")
+    assert history["knows"].endswith("what the person asked before")
+    assert "history" not in knowing["not_tried"]
+    without = json.loads(attacked("--session").stdout)["company"]
+    assert "--history" in without["not_tried"]["history"]
+    assert history["group"]["value"] > without["chance"]
+    alone = attacked("--history", str(before))
+    assert alone.returncode == 2
+    assert "--session" in alone.stderr
+
+
 def test_the_command_attacks_a_file_of_sets(tmp_path):
     typed = "\n".join(SUBJECTS[:6]).encode()
     cover = ("-m", "cover:k=6", "--pool", "demo", "--encoder", "light", "-o", "jsonl")
@@ -313,5 +349,6 @@ def test_the_command_attacks_a_file_of_sets(tmp_path):
     assert shown.returncode == 0, shown.stderr
     assert "Which of 6 strings was meant?" in shown.stdout
     assert "a blind guess" in shown.stdout
+    assert "at a string on the subject: " in shown.stdout
     assert "names what stands for the query" in " ".join(shown.stdout.split())
     assert not any(text in shown.stdout for text in SUBJECTS[:6])

@@ -7,7 +7,7 @@ import json
 import math
 import pickle
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -17,11 +17,15 @@ from servers import HangUpError, reply, web
 
 from sottovoce import Obfuscator, mechanism
 from sottovoce.collections import load_collection
+from sottovoce.encoders.base import embeddings_folder
 from sottovoce.engines import BM25
 from sottovoce.engines.json_http import JsonHttp
 from sottovoce.errors import SottovoceError, UsageError
-from sottovoce.ledger import BudgetError, Ledger, OtherCompanyError
+from sottovoce.ledger import BudgetError, Entry, Ledger, OtherCompanyError
+from sottovoce.mechanisms.company import MATCHED, SENSITIVE, UNIFORM
 from sottovoce.mechanisms.cover import Cover
+from sottovoce.obfuscation import Chorus
+from sottovoce.obfuscation.memory import keyed_hash, setting_of
 from sottovoce.obfuscation.obfuscator import AFRESH
 from sottovoce.pools import Pool, load_pool
 from sottovoce.privacy.auditing import audit
@@ -211,12 +215,40 @@ def test_the_company_of_a_query(demo):
     assert (company.representative, company.is_text) == (MEMBER, False)
     assert company.epsilon == cover.guarantee.epsilon == result.spent
     members = np.array([demo.strings.index(variant) for variant in result.variants])
-    assert company.best_guess == pytest.approx(cover.posterior(members).max()) == 0.045
+    assert company.guesses[UNIFORM] == pytest.approx(cover.posterior(members).max()) == 0.045
     assert "1 in 22" in company.sentence
     assert "may do better" in company.sentence
     assert QUERY not in repr(company) + repr(result)
     assert AFRESH in result.guarantee.caveats
     assert json.loads(json.dumps(result.to_dict()))["company"]["queries"] == 20
+
+
+@pytest.mark.parametrize("decoys", ["uniform", "sensitive"])
+@pytest.mark.parametrize("name", ["cover", "cover-subjects"])
+def test_what_is_printed_first_is_the_belief_of_the_attacker_who_is_surest(demo, name, decoys):
+    """Also what the attack by sensitive subjects believes, which decoys do not match."""
+    cover = mechanism(f"{name}:k=20,p=0.99,decoys={decoys}", pool=demo)
+    (result,) = Obfuscator(cover, rng=1).obfuscate([MEMBER])
+    company = result.company
+    members = np.sort([demo.strings.index(variant) for variant in result.variants])
+    believed = np.exp(sensitivity(demo.strings, demo.vectors, demo.encoder))
+    surest = cover.posterior(members, believed).max()
+    assert surest > 0.3
+    assert company.guesses[SENSITIVE] == company.best_guess == pytest.approx(surest)
+    assert company.prior == SENSITIVE
+    if decoys == "sensitive":
+        assert company.guesses[MATCHED] == pytest.approx(cover.posterior(members).max())
+        assert company.guesses[MATCHED] < 0.08
+    printed = [company.sentence.index(prior) for prior in company.guesses]
+    guesses = [*company.guesses.values()]
+    assert np.argsort(printed).tolist() == np.argsort(guesses)[::-1].tolist()
+    assert "not how often it is right" in company.sentence
+
+
+def test_a_query_alone_is_counted_as_one(demo):
+    (result,) = Obfuscator(mechanism("cover:k=1", pool=demo), rng=1).obfuscate([QUERY])
+    assert result.company.sentence.startswith("1 query, drawn from 5,141 public ones, leaves")
+    assert "1 in 1" not in result.company.sentence
 
 
 def test_release_gives_sets_that_the_law_and_the_posterior_take(demo):
@@ -228,8 +260,8 @@ def test_release_gives_sets_that_the_law_and_the_posterior_take(demo):
     prior[demo.strings.index(MEMBER)] = 100
     posterior = cover.posterior(sets[0], prior)
     assert posterior.sum() == pytest.approx(1)
-    if demo.strings.index(MEMBER) in sets[0]:
-        assert posterior.argmax() == demo.strings.index(MEMBER)
+    assert demo.strings.index(MEMBER) in sets[0]
+    assert posterior.argmax() == demo.strings.index(MEMBER)
 
 
 @pytest.mark.parametrize(
@@ -313,6 +345,25 @@ def test_sensitive_decoys_are_flat_for_whoever_expects_something_sensitive(demo)
         ]
         assert np.mean(picked) > least
     assert 0 < cover.guarantee.epsilon <= uniform.guarantee.epsilon + np.log(10) + 1e-9
+
+
+def test_how_sensitive_strings_are_is_kept_on_disk_and_damage_is_computed_again(home, demo):
+    strings = demo.strings[:300]
+
+    def odds():
+        return Pool(strings, "light").prepare().sensitivity
+
+    computed = sensitivity(strings, Pool(strings, "light").vectors, demo.encoder)
+    before = set(embeddings_folder().glob("*.npy"))
+    assert np.array_equal(odds(), computed)
+    (file,) = set(embeddings_folder().glob("*.npy")) - before
+    np.save(file, computed + 1)
+    assert np.array_equal(odds(), computed + 1), "it is read"
+    for damaged in (computed[1:], computed.astype(np.float32)):
+        np.save(file, damaged)
+        assert np.array_equal(odds(), computed)
+    file.write_bytes(b"nothing")
+    assert np.array_equal(odds(), computed)
 
 
 # The audit
@@ -438,6 +489,102 @@ def test_a_query_does_not_leave_in_two_companies(demo, light, tmp_path, changed)
     search(changed).search("debt advice")
     with pytest.raises(OtherCompanyError, match="record 3 of the ledger"):
         search("cover:k=8").search("debt advice")
+
+
+WAYS = ("cover", "chorus", "words", "words drawn afresh")
+BY_WORDS = frozenset(WAYS[2:])
+
+
+def search_in(way, small_space, demo, engine, reranker, ledger):
+    cmp = mechanism("cmp", space=small_space, epsilon=3.0)
+    obfuscator = {
+        "cover": lambda: Obfuscator(mechanism("cover:k=8", pool=demo)),
+        "chorus": lambda: Chorus(cmp, n=2, pool=demo, k=4),
+    }.get(way, lambda: Obfuscator(cmp, n=2))()
+    return PrivateSearch(obfuscator, engine, reranker, ledger, fresh=way == "words drawn afresh")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [pair for pair in permutations(WAYS, 2) if {*pair} != BY_WORDS]
+)
+def test_a_query_leaves_in_company_or_by_words_and_not_in_both(
+    demo, light, small_space, tmp_path, before, after
+):
+    """Its words would name it among its company, and two companies have it in common."""
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+    first, second = (
+        search_in(way, small_space, demo, engine, light, ledger) for way in (before, after)
+    )
+    first.search(QUERY)
+    heard = [*engine.heard]
+    with pytest.raises(OtherCompanyError, match="record 1 of the ledger") as refused:
+        second.search(QUERY.upper())
+    assert "same way as before" in str(refused.value)
+    assert ("without company" in str(refused.value)) == (before in BY_WORDS)
+    assert "cancer" not in str(refused.value).lower()
+    assert (engine.heard, len(ledger.entries())) == (heard, 1)
+    assert second.search("debt advice").sent, "other queries may leave as they like"
+    assert {*first.search(QUERY.upper()).sent} == {*heard} or "afresh" in before
+    ledger.reset()
+    assert second.search(QUERY).sent
+
+
+def test_words_of_a_query_may_leave_in_any_setting(demo, light, small_space, tmp_path):
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+    for way in (*WAYS[2:], "words"):
+        assert search_in(way, small_space, demo, engine, light, ledger).search(QUERY).sent
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_stands_for_a_query_does_not_leave_by_words(demo, light, small_space, tmp_path, order):
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+    searches = [("cover", QUERY), ("words", MEMBER.title())][::order]
+    (before, one), (after, other) = searches
+    search_in(before, small_space, demo, engine, light, ledger).search(one)
+    with pytest.raises(OtherCompanyError):
+        search_in(after, small_space, demo, engine, light, ledger).search(other)
+
+
+def test_what_stays_on_this_machine_is_not_held_against_a_query(
+    demo, engine, light, small_space, tmp_path
+):
+    ledger = Ledger.open(tmp_path)
+    for way in WAYS:
+        search_in(way, small_space, demo, engine, light, ledger).search(QUERY)
+    search_in("cover", small_space, demo, Stranger(), light, ledger).search(QUERY)
+    search_in("words", small_space, demo, engine, light, ledger).search(QUERY)
+
+
+def test_company_that_was_drawn_afresh_is_no_company_that_was_drawn_before(demo, tmp_path):
+    ledger, obfuscator = Ledger.open(tmp_path), Obfuscator(mechanism("cover:k=8", pool=demo))
+    ledger.charge(Entry.of(next(obfuscator.obfuscate([QUERY])), obfuscator, "a stranger"))
+    with pytest.raises(OtherCompanyError):
+        ledger.charge(Entry.of(next(obfuscator.obfuscate([QUERY])), obfuscator, "a stranger"))
+
+
+def charge_as_ledgers_did(ledger, cover, public):
+    """A release in company of which only what stands for the query was noted."""
+    secret, setting = ledger.memory_key(), setting_of(cover, cover.set_size, "once")
+    values = ((public,), (public, keyed_hash(secret, "setting", setting).hex()))
+    noted = tuple(keyed_hash(secret, "company", *each).hex() for each in values)
+    ledger.charge(Entry("", (public,), cover.spec, "once", cover.guarantee, 1, "", words=noted))
+
+
+@pytest.mark.parametrize("written", [str, str.title])
+def test_a_ledger_that_noted_only_what_stands_for_a_query_still_refuses(
+    demo, light, small_space, tmp_path, written
+):
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+    pool = Pool([*map(written, demo.strings)], "light")
+    cover, other = (mechanism(f"cover:k={k}", pool=pool) for k in (8, 9))
+    charge_as_ledgers_did(ledger, cover, written(MEMBER))
+    with pytest.raises(OtherCompanyError):
+        PrivateSearch(Obfuscator(other), engine, light, ledger).search(QUERY)
+    same = PrivateSearch(Obfuscator(cover), engine, light, ledger)
+    assert same.search(QUERY).sent, "the same company"
+    for way in ("words", "chorus"):
+        with pytest.raises(OtherCompanyError):
+            search_in(way, small_space, demo, engine, light, ledger).search(MEMBER)
 
 
 # Searching: only public strings leave
@@ -624,14 +771,44 @@ def test_the_command_says_in_what_company_a_query_left(run, demo):
     said = json.loads(run("search", QUERY, *COVER, "--json").stdout)
     assert {*said["sent"]} <= {*demo.strings}
     assert said["recalled"]
-    assert said["company"]["best_guess"] == pytest.approx(0.045)
+    assert said["mechanism"] == "cover:k=20,p=0.9,decoys=sensitive"
+    assert said["company"]["guesses"][MATCHED] == pytest.approx(0.045, abs=1e-5)
     grouped = run(
         *("search", QUERY, "--json", "--cover", "5", "--group", "3", "--inclusion", "0.8"),
         *COVER[2:],
     )
     said = json.loads(grouped.stdout)
-    assert said["mechanism"] == "cover:k=5,p=0.8,m=3"
+    assert said["mechanism"] == "cover:k=5,p=0.8,m=3,decoys=sensitive"
     assert 5 <= len(said["sent"]) <= 15
+
+
+def test_decoys_are_as_the_pool_states_or_else_sensitive(run, tmp_path):
+    """What is not said is decided; a mechanism by its spec, and --decoys, are taken as they are."""
+    lines = [f"public query number {number}" for number in range(40)]
+    plain, counted = tmp_path / "plain.txt", tmp_path / "counted.txt"
+    plain.write_text("\n".join(lines))
+    counted.write_text("\n".join(line for at, line in enumerate(lines) for _ in range(1 + at % 3)))
+
+    def sent_by(pool, *options):
+        asked = ("search", QUERY, "--json", "--pool", str(pool), "--encoder", "light")
+        done = run(*asked, "--rerank", "none", *options)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)["mechanism"]
+
+    assert sent_by(plain, "--cover", "4") == "cover:k=4,p=0.9,decoys=sensitive"
+    assert sent_by(counted, "--cover", "4") == "cover:k=4,p=0.9,decoys=popular"
+    assert sent_by(counted, "--one-in", "4") == "cover:k=4,p=0.9,decoys=popular"
+    assert sent_by(counted, "--cover", "4", "--decoys", "uniform") == "cover:k=4,p=0.9"
+    assert sent_by(counted, "-m", "cover:k=4") == "cover:k=4,p=0.9"
+    subjects = sent_by(plain, "--cover", "4", "--subjects", "8")
+    assert subjects == "cover-subjects:k=4,p=0.9,decoys=sensitive,subjects=8"
+
+
+def test_a_cost_without_a_bound_has_no_unit(run):
+    certain = ("search", QUERY, "-m", "cover:k=5,p=1", *COVER[2:])
+    assert "Cost nothing bounds it" in " ".join(run(*certain).stdout.split())
+    again = " ".join(run(*certain).stdout.split())
+    assert "Cost 0 nats, cover:k=5,p=1, once; on this query so far without bound." in again
 
 
 @pytest.mark.parametrize(
@@ -644,7 +821,9 @@ def test_the_command_says_in_what_company_a_query_left(run, demo):
         (("--cover", "20", "--pool", "demo", "-e", "5"), "-e does nothing with --cover"),
         (("--cover", "20", "--pool", "demo", "-m", "tem"), "-m does nothing with --cover"),
         (("--inclusion", "0.5"), "go with --cover"),
-        (("--cover", "20", "--pool", "demo", "--encoder", "light", "--fresh"), "--fresh"),
+        (("--cover", "20", "--pool", "demo", "--encoder", "light", "--fresh"), "leave --fresh out"),
+        (("--cover", "1", "--pool", "demo"), "one in 1 hides nothing"),
+        (("--cover", "20", "--pool", "demo", "--inclusion", "1"), "an inclusion below 1"),
         (("--cover", "20", "--pool", "demo", "--encoder", "light", "--shuffle"), "--shuffle"),
     ],
 )

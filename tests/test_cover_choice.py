@@ -9,7 +9,8 @@ from command_line import as_text, run_command
 
 from sottovoce import mechanism
 from sottovoce.errors import SottovoceError
-from sottovoce.mechanisms import cover_for
+from sottovoce.mechanisms import cover_for, usual_decoys
+from sottovoce.mechanisms.company import MATCHED, UNIFORM
 from sottovoce.pools import Pool
 
 
@@ -38,7 +39,7 @@ def test_it_is_what_the_mechanism_then_says_of_itself():
     (result,) = made.release(["anything"], rng=1)
     assert len(made.strings(result)) <= choice.queries
     company = made.company("anything", int(result[0]), result)
-    assert company.best_guess == pytest.approx(choice.best_guess)
+    assert company.guesses[UNIFORM] == pytest.approx(choice.best_guess)
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,26 @@ def test_it_is_what_the_mechanism_then_says_of_itself():
 def test_what_cannot_be_is_refused(one_in, most, says):
     with pytest.raises(SottovoceError, match=says):
         cover_for(one_in, most)
+
+
+def test_certain_inclusion_is_refused():
+    with pytest.raises(SottovoceError, match="inclusion below 1"):
+        cover_for(20, inclusion=1)
+
+
+@pytest.mark.parametrize(
+    ("counts", "decoys"),
+    [
+        ([1] * 100, "sensitive"),
+        ([2] * 100, "sensitive"),
+        ([1] * 99 + [2], "sensitive"),  # a line that comes twice is no popularity
+        ([1] * 50 + [3] * 50, "popular"),
+        ([1] * 99 + [100], "popular"),
+    ],
+)
+def test_the_usual_decoys_follow_the_popularity_if_the_pool_has_one(counts, decoys):
+    pool = Pool([f"string {at}" for at in range(100)], "light", weights=counts)
+    assert usual_decoys(pool) == decoys
 
 
 POOL = ("--pool", "demo", "--encoder", "light", "--rerank", "none")
@@ -60,9 +81,9 @@ def test_the_command(tmp_path, home):
     answered = typed("--one-in", "5", "--most-queries", "16", "--json")
     assert answered.returncode == 0, answered.stderr
     printed = json.loads(answered.stdout)
-    assert printed["mechanism"] == "cover:k=5,p=0.9,m=3"
+    assert printed["mechanism"] == "cover:k=5,p=0.9,m=3,decoys=sensitive"
     assert 5 <= len(printed["sent"]) <= 15
-    assert printed["company"]["best_guess"] <= 1 / 5
+    assert printed["company"]["guesses"][MATCHED] <= 1 / 5
     for options, says in (
         (("--one-in", "20", "--most-queries", "10"), "allow more queries"),
         (("--one-in", "20", "--cover", "20"), "--one-in decides --cover"),

@@ -346,7 +346,7 @@ def test_the_command(home, tmp_path):
     done = run("search", "treatment for skin cancer", *options, "--rerank", "none", "--json")
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
-    assert said["mechanism"] == "cover-subjects:k=6,p=0.9,subjects=80"
+    assert said["mechanism"] == "cover-subjects:k=6,p=0.9,decoys=sensitive,subjects=80"
     assert len(said["sent"]) == 6
     shown = run("search", "treatment for skin cancer", *options, "--rerank", "none")
     assert "on subjects that were sent before" in shown.stdout

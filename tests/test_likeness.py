@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import pytest
+from decoy_sources import released
 from scipy import stats
 
+from sottovoce import mechanism
 from sottovoce.errors import UsageError
 from sottovoce.likeness import LOOKS, Looks, _standing_for, fit_likeness
 from sottovoce.pools import Pool, load_pool
+from sottovoce.privacy import Knowledge, attack_company
+from sottovoce.text.german import FUNCTION_WORDS as GERMAN
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +63,69 @@ def test_being_in_the_pool_does_not_show(demo):
     member, stranger = looks.of(["zyx remedy", "wvu remedy"])
     assert member[-1] == stranger[-1] == 0
     assert looks.of(["cough remedy"])[0, -1] == -np.log(2)
+
+
+class Scattered:
+    """An encoder whose vectors tell nothing: each text has a random direction of its own."""
+
+    name, dimension, fingerprint, exact_batches = "scattered", 8, "scattered", True
+
+    def encode(self, texts):
+        seeds = [hashlib.sha256(text.encode()).digest()[:8] for text in texts]
+        rows = [
+            np.random.default_rng(int.from_bytes(seed)).normal(size=self.dimension)
+            for seed in seeds
+        ]
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.asarray(rows / lengths, dtype=np.float32)
+
+
+def two_kinds(first, second, size=400):
+    """Strings that differ in their first word alone, half of them in that of each kind."""
+    rng = np.random.default_rng(1)
+    rest = ["".join(rng.choice([*"bcdfgklmnprst"], 5)) for _ in range(300)]
+
+    def strings(begins):
+        return [f"{begins[at % len(begins)]} {' '.join(rng.choice(rest, 2))}" for at in range(size)]
+
+    return strings(first), strings(second)
+
+
+FEW_GERMAN = sorted(word for word in GERMAN if word.isascii() and len(word) == 3)[:20]
+_FEW_ENGLISH = "new old big red raw dry wet hot low odd bad fit fat icy shy sad sly tan wry zip"
+_FEW_RUSSIAN = "дом сад лес год час кот пёс нос рот лёд мёд суп сыр чай дым шум мир бег сон дар"
+
+
+@pytest.mark.parametrize(
+    "kind", [FEW_GERMAN, _FEW_RUSSIAN.split()], ids=["German", "another script"]
+)
+def test_the_language_of_a_kind_shows_and_popular_decoys_come_in_it(kind):
+    """Whoever knows that a kind asks in one language then gains nothing of it."""
+    same, other = two_kinds(kind, _FEW_ENGLISH.split())
+    plain = Pool([*same, *other], Scattered())
+    asked, like, known = same[:100], same[100:250], same[250:]
+    ratios = fit_likeness(like, plain).log_ratio(plain.strings, plain.vectors)
+    popular = Pool(plain.strings, plain.encoder, weights=np.exp(ratios))
+    covers = {
+        "uniform": mechanism("cover:k=10", pool=plain),
+        "popular": mechanism("cover:k=10,decoys=popular", pool=popular),
+    }
+    in_language, named = {}, {}
+    for decoys, cover in covers.items():
+        sets = released(cover, asked)
+        others = [
+            string
+            for row, text in zip(sets, asked, strict=True)
+            for string in row
+            if string != text
+        ]
+        in_language[decoys] = np.mean([string.split()[0] in kind for string in others])
+        report = attack_company(cover, sets, asked, knowledge=Knowledge(known))
+        named[decoys] = report.naming("classifier").mean
+    assert in_language["uniform"] == pytest.approx(0.5, abs=0.1)
+    assert in_language["popular"] > 0.75
+    assert named["uniform"] > 0.15
+    assert named["popular"] <= min(named["uniform"] - 0.03, 0.15)
 
 
 def test_a_text_stands_for_itself_or_for_the_nearest_string(demo, monkeypatch):

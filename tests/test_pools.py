@@ -18,7 +18,7 @@ from sottovoce.encoders.base import corpus_vectors, embeddings_folder, vectors_f
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Entry, Ledger
-from sottovoce.mechanisms.company import POPULAR, UNIFORM
+from sottovoce.mechanisms.company import POPULAR, SENSITIVE, UNIFORM
 from sottovoce.paths import pools_folder
 from sottovoce.pool_making import cleaned, make_pool, strings_of
 from sottovoce.pool_making.cleaning import reason_to_leave_out
@@ -163,9 +163,9 @@ def test_an_observer_with_the_same_prior_gains_nothing_of_matched_decoys(tmp_pat
         runs = list(Obfuscator(cover, rng=1).obfuscate(asked))
         best[decoys] = np.mean([run.company.guesses[POPULAR] for run in runs])
         company = runs[0].company
-        assert set(company.guesses) == {UNIFORM, POPULAR}
+        assert set(company.guesses) == {UNIFORM, POPULAR, SENSITIVE}
         assert company.best_guess == max(company.guesses.values())
-        assert all(f"takes {prior}" in company.sentence for prior in company.guesses)
+        assert all(prior in company.sentence for prior in company.guesses)
     assert best["popular"] < 0.15 < best["uniform"]
 
 
@@ -211,6 +211,17 @@ def test_all_alike_is_no_popularity(tmp_path):
 def test_several_sources_are_joined(file):
     make_pool("both", [str(file), str(file), "demo"], "light", least=2)
     assert load_pool("both").strings == ("Skin cancer", "debt advice", "divorce lawyer")
+
+
+def test_a_source_that_is_missing_is_named_with_all_that_there_are(file):
+    for sources in (["nosuch.txt"], [str(file), "nosuch.txt"]):
+        with pytest.raises(UsageError, match=r"missing: there is no 'nosuch\.txt'") as no:
+            make_pool("mine", sources, "light")
+        for kind in ("demo", ".tsv", "queries.jsonl", "ir_datasets:ID", "titles:", "phrases:"):
+            assert kind in str(no.value)
+        assert "no such pool" not in str(no.value)
+    with pytest.raises(UsageError, match="there is no such pool: use one that 'sottovoce pools"):
+        load_pool("nosuch.txt", "light")
 
 
 def test_a_made_pool_travels_by_its_name(file):

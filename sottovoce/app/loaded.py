@@ -13,14 +13,13 @@ from sottovoce import defaults
 from sottovoce.app.schemas import VOICES, ProtectionBody, given_parameters
 from sottovoce.app.settings import Settings
 from sottovoce.app.usual_voice import IN_COMPANY, UsualVoice, usual_voice
-from sottovoce.app.wear import Wear
 from sottovoce.engines.base import language_of, uses_order
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Ledger, Promise
 from sottovoce.mechanisms.base import Mechanism, SetMechanism
 from sottovoce.mechanisms.build import build, parse
-from sottovoce.mechanisms.cover_choice import cover_for
+from sottovoce.mechanisms.cover_choice import CoverChoice, cover_for, usual_decoys
 from sottovoce.obfuscation import Obfuscator, release_for
 from sottovoce.search.layout import fitted_to, laid_out_for
 from sottovoce.search.private_search import PrivateSearch
@@ -92,7 +91,6 @@ class LoadedParts:
         self._mechanisms: OrderedDict[tuple[Any, ...], Mechanism] = OrderedDict()
         self._lock, self._building = Lock(), Lock()
         self._collection_is_searched = False
-        self.wear = Wear()
         self.ready = False
         """Whether everything was tried to be loaded; ``problems`` says what is missing."""
 
@@ -172,8 +170,7 @@ class LoadedParts:
     def protection(self, body: ProtectionBody) -> Protection:
         """What a voice, or the details, stand for; as ``sottovoce search`` has it."""
         if body.one_in is not None:
-            spec = cover_for(body.one_in, body.most_queries).spec
-            built = self.mechanism(spec, body.set)
+            built = self._cover(cover_for(body.one_in, body.most_queries), body.set)
         elif body.has_details:
             spec, parameters = body.mechanism or defaults.MECHANISM, given_parameters(body)
             if spec == defaults.MECHANISM:
@@ -182,9 +179,10 @@ class LoadedParts:
         else:
             named = body.voice or self.usual_voice().id
             voice = next(voice for voice in VOICES if voice.id == named)
-            in_company = {"k": self.usual_variants}
-            parameters = in_company if voice.epsilon is None else {"epsilon": voice.epsilon}
-            built = self.mechanism(voice.spec, parameters)
+            if voice.epsilon is None:
+                built = self._cover(cover_for(self.usual_variants), {})
+            else:
+                built = self.mechanism(defaults.MECHANISM, {"epsilon": voice.epsilon})
         built = fitted_to(self.engine(), built, self.fitted_space)
         usual = 1 if isinstance(built, SetMechanism) else self.usual_variants
         obfuscator = Obfuscator(
@@ -195,8 +193,15 @@ class LoadedParts:
         )
         return Protection(obfuscator, fresh=body.fresh)
 
+    def _cover(self, choice: CoverChoice, parameters: dict[str, Any]) -> Mechanism:
+        """A cover with the usual decoys for its pool, unless the parameters say which."""
+        return self.mechanism(choice.spec, {"decoys": usual_decoys(self.pool()), **parameters})
+
     def offers_company(self) -> bool:
-        """Whether there is a voice in company: a query log of few lines is no pool to hide in."""
+        """Whether there is a voice in company.
+
+        A query log of few lines is no pool to hide in, and a query that leaves alone is not hidden.
+        """
         try:
             self.protection(ProtectionBody(voice=IN_COMPANY))
         except SottovoceError:

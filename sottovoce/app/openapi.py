@@ -33,7 +33,7 @@ FAILURES = {
     403: "The request comes from another site.",
     404: "There is no such preview any more.",
     408: "The body came too slowly.",
-    409: "The budget is spent, or the preview is another one.",
+    409: "The budget is spent, the query has left in another way, or the preview is another one.",
     413: "The body is too large.",
     415: "The body is packed.",
     421: "The service does not answer to this host name.",

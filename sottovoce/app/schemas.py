@@ -58,13 +58,12 @@ PreviewId = Annotated[
 
 @dataclass(frozen=True)
 class Voice:
-    """A privacy setting in words: the usual mechanism at this epsilon, or a set of queries."""
+    """A privacy setting in words: the usual mechanism at this epsilon; without one, a cover."""
 
     id: VoiceId
     name: str
     epsilon: float | None
     line: str
-    spec: str = defaults.MECHANISM
 
 
 VOICES = (
@@ -82,7 +81,6 @@ VOICES = (
         "in company",
         None,
         "Nothing is rewritten: a public query close to yours leaves among others.",
-        "cover:p=0.9,decoys=sensitive",
     ),
 )
 SEARCH_VOICE: VoiceId = defaults.VOICE

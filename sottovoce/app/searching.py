@@ -13,11 +13,10 @@ from sottovoce.app.schemas import PreviewBody, SearchBody
 from sottovoce.app.streaming import Tell
 from sottovoce.errors import SottovoceError
 from sottovoce.ledger import Ledger
-from sottovoce.mechanisms.base import SetMechanism
 from sottovoce.obfuscation import Obfuscation
-from sottovoce.search import SearchResult, Step
+from sottovoce.search import SearchResult, Step, worn_out
 
-NOT_SHOWN = ("counts", "pipeline", "word_hashes", "company_hashes")
+NOT_SHOWN = ("counts", "pipeline", "word_hashes")
 CUT = ("texts", dict[str, Any] | None)
 """How the text was cut and laid out."""
 OBFUSCATED = Like(
@@ -33,9 +32,11 @@ PREVIEWED = Like(
         CUT,
         *(("preview", str), ("expires_in", float)),
         *(("left", float | None), ("recalled", bool), ("to", str)),
+        ("worn_out", str | None),
     ),
     name="Preview",
-    meaning="Variants that are counted and not sent yet; ``left`` is null without a budget.",
+    meaning="Variants that are counted and not sent yet; ``left`` is null without a budget; "
+    "``worn_out`` as after a search.",
 )
 SEARCHED = Like(
     SearchResult,
@@ -60,6 +61,7 @@ def draw_preview(parts: LoadedParts, previews: Previews, body: PreviewBody) -> d
         "left": left(ledger, release.result, protection),
         "recalled": release.recalled,
         "to": search.engine.name,
+        "worn_out": worn_out(search, release.result.company),
     }
 
 
@@ -74,12 +76,13 @@ def run_search(
         release = previews.get(body.preview, body.query, protection).release
     else:
         release = search.count(body.query)
+    worn = worn_out(search, release.result.company)
     result = search.send(release, body.top, on_step=lambda step: tell(_event(step)))
     answer = {
         **result.to_dict(),
         "left": left(ledger, release.result, protection),
         "protected": release.result.spent != 0,
-        "worn_out": _worn_out(parts, protection, result),
+        "worn_out": worn,
     }
     if body.measure:
         tell({"step": "measuring"})
@@ -88,13 +91,6 @@ def run_search(
         except SottovoceError:  # It cannot be measured, and the search stands.
             answer["risk"] = None
     return answer
-
-
-def _worn_out(parts: LoadedParts, protection: Protection, result: SearchResult) -> str | None:
-    mechanism = protection.obfuscator.mechanism
-    if not isinstance(mechanism, SetMechanism):
-        return None
-    return parts.wear.after(mechanism, result.query)
 
 
 def _event(step: Step) -> dict[str, Any]:

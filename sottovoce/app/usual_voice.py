@@ -25,14 +25,14 @@ def usual_voice(settings: Settings, *, own_documents: bool, can_hide: bool) -> U
 
     They fit if somebody named the log they come from, or if the demo's are asked of the demo
     collection. ``own_documents``: the engine has some, and does not search the collection.
-    ``can_hide``: the log makes a pool, and has enough lines for a set.
+    ``can_hide``: the log makes a pool with enough lines for a set, and the engine takes one.
     """
     named = settings.log != DEMO
     if not can_hide:
         return UsualVoice(
             SEARCH_VOICE,
-            "A murmur is chosen, since this query log is no pool to hide in: for a voice in "
-            "company name a longer public log with --log.",
+            "A murmur is chosen, since this query log is no pool to hide in, or the engine takes "
+            "no more than one query: for a voice in company name a longer public log with --log.",
         )
     if named:
         return UsualVoice(

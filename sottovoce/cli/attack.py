@@ -122,6 +122,14 @@ def attack(
             help="The releases are one person's: attack what persists through sets of cover.",
         ),
     ] = False,
+    history: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --session: what this person asked before, read as --log is, six queries at "
+            "least. Attackers on sets of cover then know it.",
+        ),
+    ] = None,
     seed: Seed = None,
     as_json: AsJson = False,
     figure: Annotated[Path | None, figure_option("Draw recovery against variants seen.")] = None,
@@ -144,7 +152,7 @@ def attack(
 
       sottovoce attack theirs.csv --log log.tsv -m cmp:epsilon=10 --figure risk.svg
 
-      sottovoce attack covered.jsonl --pool demo --session
+      sottovoce attack covered.jsonl --pool demo --session --history asked-before.txt
     """
     from sottovoce.privacy import QueryLog, attacker_encoders, read_log, read_releases
     from sottovoce.privacy import attack as run
@@ -186,6 +194,7 @@ def attack(
             prior=prior,
             counts=variants,
             session=session,
+            history=() if history is None else read_log(history),
             rng=seed,
             progress=progress,
         )
@@ -343,7 +352,11 @@ def _print_company(console: Console, company: CompanyReport) -> None:
         )
     console.print(table)
     _print_knowledge(console, company.namings)
-    console.print(f"  a blind guess: {company.chance:.1%}", style="dim")
+    console.print(
+        f"  a blind guess: {company.chance:.1%}; at a string on the subject: "
+        f"{company.subject_chance:.1%}",
+        style="dim",
+    )
 
 
 def _words_table(report: RiskReport) -> Table:

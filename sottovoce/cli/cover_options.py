@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from sottovoce import defaults
-from sottovoce.choices import Release
+from sottovoce.choices import Decoys, Release
 from sottovoce.cli.options import MechanismOptions, ResourceOptions
 from sottovoce.cli.output import progress_bar
 from sottovoce.errors import UsageError
 
 if TYPE_CHECKING:
+    from sottovoce.mechanisms import Mechanism
     from sottovoce.obfuscation import Obfuscator
 
 
@@ -68,11 +69,11 @@ class CoverOptions:
     ] = None
 
     decoys: Annotated[
-        Literal["uniform", "popular", "sensitive"] | None,
+        Decoys | None,
         typer.Option(
             help="How the others are drawn: all alike, by the popularity that the pool states, "
-            "as one does that was made with --like, or rather on subjects that people hide; "
-            "uniform if not given.",
+            "as one does that was made with --like, or rather on subjects that people hide. If "
+            "not given: popular where the pool states a popularity, else sensitive.",
             show_default=False,
         ),
     ] = None
@@ -102,7 +103,9 @@ class CoverOptions:
     def mechanism(
         self, given: MechanismOptions, n: int | None, release: Release | None
     ) -> MechanismOptions:
-        """What is asked for, as a mechanism; refuses options that would do nothing."""
+        """What is asked for, as a mechanism; refuses options that would do or hide nothing."""
+        from sottovoce.mechanisms.cover_choice import require_hiding
+
         if self.one_in is not None:
             return self._one_in_many(self.one_in).mechanism(given, n, release)
         if self.most_queries is not None:
@@ -115,6 +118,7 @@ class CoverOptions:
                     "N: say how many queries"
                 )
             return given
+        require_hiding(self.cover, self.inclusion)
         ignored = {
             "-m": given.mechanism != defaults.MECHANISM,
             "-e": given.epsilon is not None,
@@ -135,6 +139,16 @@ class CoverOptions:
         }
         pairs = [f"{key}={value}" for key, value in parameters.items() if value is not None]
         return MechanismOptions("cover" if self.subjects is None else "cover-subjects", None, pairs)
+
+    def with_decoys(self, built: Mechanism) -> Mechanism:
+        """The same with the usual decoys for its pool, unless --decoys says which."""
+        from sottovoce.mechanisms.cover import Cover
+        from sottovoce.mechanisms.cover_choice import usual_decoys
+
+        asked = self.cover is not None or self.one_in is not None
+        if not asked or self.decoys is not None or not isinstance(built, Cover):
+            return built
+        return replace(built, decoys=usual_decoys(built.pool))
 
     def _one_in_many(self, one_in: int) -> CoverOptions:
         """The same in numbers of queries and groups."""

@@ -135,7 +135,7 @@ def _counted(results: Iterator[Obfuscation], obfuscator: Obfuscator) -> Iterator
 
     book = Ledger.open()
     for result in results:
-        book.charge(Entry.of(result, obfuscator, "standard output"))
+        book.charge(Entry.of(result, obfuscator, "standard output", elsewhere=False))
         yield result
 
 

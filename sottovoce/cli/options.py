@@ -183,7 +183,8 @@ class EngineOptions:
         str,
         typer.Option(
             help="bm25, tfidf (German: bm25:de, tfidf:de), dense, http:FILE.toml, "
-            "opensearch:URL/INDEX, postgres:DSN#TABLE; stores of vectors: vectors, "
+            "opensearch:URL/INDEX, postgres:DSN#TABLE (elsewhere: before these: a tunnel or "
+            "proxy on this machine); stores of vectors: vectors, "
             "pgvector:FILE.toml, qdrant:FILE.toml, knn:FILE.toml."
         ),
     ] = defaults.ENGINE

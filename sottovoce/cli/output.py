@@ -73,9 +73,8 @@ def say_seeded() -> None:
 
 
 def say_device(device: str) -> None:
-    """Tell people that a GPU searched; the processor goes without saying."""
-    if device != "cpu":
-        say("nearest words were searched on a GPU (cuda)")
+    """Tell people which device did the work: a GPU is used without being asked for."""
+    say("device: cuda (a GPU)" if device == "cuda" else f"device: {device}")
 
 
 @contextmanager

@@ -116,6 +116,7 @@ def search(
       sottovoce search "debt advice" --engine qdrant:store.toml -e 60 --depth 500
     """
     from sottovoce.engines import is_vector_store
+    from sottovoce.search import worn_out
 
     if query == "-":
         query = sys.stdin.readline()
@@ -139,8 +140,7 @@ def search(
         )
         store.run(query, as_json=as_json)
         return
-    mechanism = cover.mechanism(mechanism, how.n, how.release)
-    obfuscator = _obfuscator(how, mechanism, cover.without_pool(resources), texts, seed)
+    obfuscator = _obfuscator(how, cover, mechanism, resources, texts, seed)
     obfuscator = cover.in_chorus(obfuscator, resources)
     pool = getattr(obfuscator, "pool", None) or getattr(obfuscator.mechanism, "pool", None)
     if pool is not None:
@@ -150,10 +150,13 @@ def search(
     private_search = _prepare(how, obfuscator, layout, drop_function_words=not chosen)
     with progress_bar("asking, one query after the other") as progress:
         result = private_search.search(query, how.top, on_step=_shown_while_sending(progress))
+    worn = worn_out(private_search, result.company)
     if as_json:
-        print_json(result.to_dict())
-    else:
-        show(result, private_search)
+        print_json({**result.to_dict(), "worn_out": worn})
+        return
+    show(result, private_search)
+    if worn:
+        new_console().print(worn, style="bold yellow", markup=False)
 
 
 def _refuse_for_stores(how: SearchOptions, groups: Sequence[Any]) -> None:
@@ -176,6 +179,7 @@ def _refuse_for_stores(how: SearchOptions, groups: Sequence[Any]) -> None:
 
 def _obfuscator(
     how: SearchOptions,
+    cover: CoverOptions,
     mechanism: MechanismOptions,
     resources: ResourceOptions,
     texts: TextOptions,
@@ -184,9 +188,10 @@ def _obfuscator(
     from sottovoce.mechanisms.base import SetMechanism
     from sottovoce.obfuscation import Obfuscator, release_for
 
+    mechanism = cover.mechanism(mechanism, how.n, how.release)
     if mechanism == MechanismOptions():
         mechanism = MechanismOptions(epsilon=defaults.SEARCH_EPSILON)
-    built = mechanism.build(resources)
+    built = cover.with_decoys(mechanism.build(cover.without_pool(resources)))
     usual = 1 if isinstance(built, SetMechanism) else defaults.VARIANTS
     return Obfuscator(
         built,
@@ -279,9 +284,10 @@ def show(result: SearchResult, search: PrivateSearch, console: Console | None = 
         again = ", of words that were sent before," if result.company is None else " again"
         if result.company is not None and result.company.subjects is not None:
             again = ", on subjects that were sent before,"
+    queries = "query" if len(result.sent) == 1 else "queries"
     where = "" if search.engine.remote else ", which plays the stranger on this machine"
     console.print(
-        f"\n[bold]Sent[/bold]  {len(result.sent)} queries{again} to {result.engine}{where}:"
+        f"\n[bold]Sent[/bold]  {len(result.sent)} {queries}{again} to {result.engine}{where}:"
     )
     for line in result.sent[:SENT_SHOWN]:
         console.print(Padding(escape(line), (0, 0, 0, 2)), style="dim")
@@ -310,7 +316,9 @@ def _show_cost(result: SearchResult, search: PrivateSearch, console: Console) ->
     from sottovoce.ledger import Promise
 
     per = Promise.of(result.guarantee, None).unit
-    cost = "nothing bounds it" if result.spent is None else f"{result.spent:g} nats {per}"
+    cost = "nothing bounds it" if result.spent is None else f"{result.spent:g} nats"
+    if result.spent is not None and result.guarantee.notion != "none":
+        cost = f"{cost} {per}"
     console.print(f"\n[bold]Cost[/bold]  {cost}, {result.mechanism}, {result.release}", end="")
     if search.ledger is not None:
         for total in search.ledger.spent(result.query):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import secrets
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -76,8 +78,11 @@ class Entry:
         Who gets the variants: the name of an engine.
     words
         Keyed hashes of the words, each once, if their draws are remembered.
-    company
-        Keyed hashes of what was hidden among others, alone and together with how these are drawn.
+    elsewhere
+        Whether an engine elsewhere gets it, which can compare it with what it got before.
+    company, representative
+        How the company is drawn in which the text leaves; None: in none. And the public string
+        that stands for it there, if one does. Keyed hashes of both are written down.
     """
 
     text: str
@@ -93,7 +98,9 @@ class Entry:
     in_clear: int = 0
     unknown: int = 0
     words: tuple[str, ...] = ()
-    company: tuple[str, str] | None = None
+    elsewhere: bool = False
+    company: Mapping[str, Any] | None = None
+    representative: str | None = None
 
     def __post_init__(self) -> None:
         counts = (self.releases, self.protected, self.in_clear, self.unknown)
@@ -106,9 +113,20 @@ class Entry:
             raise UsageError("the cost is too large to be counted: use a smaller epsilon")
 
     @classmethod
-    def of(cls, result: Obfuscation, obfuscator: Obfuscator, destination: str) -> Entry:
+    def of(
+        cls,
+        result: Obfuscation,
+        obfuscator: Obfuscator,
+        destination: str,
+        *,
+        elsewhere: bool = True,
+    ) -> Entry:
         """The entry for a result of this obfuscator."""
         space, sha256 = obfuscator.mechanism.metric_space or (None, None)
+        company = obfuscator.company_setting
+        if company is not None and not result.word_hashes:
+            # It was drawn afresh: no other company is this one.
+            company = {**company, "afresh": secrets.token_hex(16)}
         counts = result.counts
         several = 1 if result.release == "once" else min(len(result.variants), obfuscator.n)
         return cls(
@@ -125,7 +143,9 @@ class Entry:
             in_clear=counts.kept,
             unknown=counts.uniform + counts.dropped,
             words=result.word_hashes,
-            company=result.company_hashes,
+            elsewhere=elsewhere,
+            company=company,
+            representative=None if result.company is None else result.company.representative,
         )
 
     @property
@@ -335,14 +355,20 @@ class OlderLedgerError(LedgerError):
 
 
 class OtherCompanyError(SottovoceError):
-    """The same query has left in other company: what both have in common would give it away."""
+    """The same query has left in other company, or in none: what both say would give it away."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, *, in_company: bool) -> None:
+        before, together = (
+            ("in company", "what both have in common")
+            if in_company
+            else ("without company", "what it left by")
+        )
         super().__init__(
-            "this query, or one with the same nearest public string, has left in other company "
-            f"({record.mechanism}, record {record.number} of the ledger), and what two companies "
-            "have in common would give it away: search with the settings and the pool of that "
-            "record, which costs nothing again; nothing was sent"
+            f"this query, or one with the same nearest public string, has left {before} "
+            f"({record.mechanism}, record {record.number} of the ledger), and {together} would "
+            "give it away: ask in the same way as before, with the settings and the pool of that "
+            "record; 'sottovoce ledger reset' forgets it, and what has left stays known; nothing "
+            "was sent"
         )
 
 

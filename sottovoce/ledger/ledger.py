@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from sottovoce.errors import UsageError
@@ -16,12 +17,12 @@ from sottovoce.ledger.entries import (
     BudgetError,
     Entry,
     OlderLedgerError,
-    OtherCompanyError,
     Promise,
     Receipt,
     Record,
     Spent,
 )
+from sottovoce.ledger.ways import refuse_another_way, ways_of
 from sottovoce.paths import ledger_folder
 
 WAIT = 5.0
@@ -71,7 +72,8 @@ class Ledger:
 
         Words that were drawn to be remembered are noted in the same step. If all of them were
         noted before, these draws have been released already, and cost nothing; one new word among
-        them costs what all would. What left in company is refused any other company.
+        them costs what all would. What left for an engine elsewhere in company is refused any
+        other company, and none, and what left in none is refused company.
         """
         with self._book(write=True) as book:
             _refuse_in_clear(entry, book.budget)
@@ -79,9 +81,10 @@ class Ledger:
             repeats = entry.words and len(earlier) == len(entry.words)
             if not repeats:
                 _refuse_overspending(entry, book)
-            _refuse_other_company(entry, book)
+            ways = ways_of(entry, book)
+            refuse_another_way(ways, book)
             record = book.append(entry, repeats=max(earlier.values()) if repeats else None)
-            book.remember((*entry.words, *(entry.company or ())), record)
+            book.remember((*entry.words, *chain.from_iterable(way.noted for way in ways)), record)
             return _receipt(record, book.budget)
 
     # Looking
@@ -113,6 +116,11 @@ class Ledger:
         """
         with self._book() as book:
             return book.hidden_among(texts, least)
+
+    def count_released(self, words: Sequence[str]) -> int:
+        """How many of these words (keyed hashes, each once) were released to be remembered."""
+        with self._book() as book:
+            return len(book.released_words(words))
 
     def check(self) -> int:
         """Go through the whole ledger; the number of records, or ``DamagedLedgerError``."""
@@ -207,15 +215,6 @@ def _refuse_in_clear(entry: Entry, budget: Budget) -> None:
         "keeps none, see 'sottovoce mechanisms'), or remove the budget with 'sottovoce ledger "
         "budget --none'"
     )
-
-
-def _refuse_other_company(entry: Entry, book: Book) -> None:
-    if entry.company is None:
-        return
-    hidden, with_setting = entry.company
-    earlier = book.released_words(entry.company)
-    if hidden in earlier and with_setting not in earlier:
-        raise OtherCompanyError(book.record(earlier[hidden]))
 
 
 def _refuse_overspending(entry: Entry, book: Book) -> None:

@@ -20,7 +20,7 @@ from sottovoce.mechanisms import (
 )
 from sottovoce.mechanisms.base import Mechanism, WordMechanism
 from sottovoce.mechanisms.build import kind, mechanism, names, parse, register
-from sottovoce.mechanisms.cover_choice import cover_for
+from sottovoce.mechanisms.cover_choice import cover_for, usual_decoys
 from sottovoce.mechanisms.dp_prompt import DPPrompt
 
 __all__ = [
@@ -48,4 +48,4 @@ __all__ += [
     "syntf",
     "tem",
 ]
-__all__ += ["incognito", "versatile", "vickrey", "wbb"]
+__all__ += ["incognito", "usual_decoys", "versatile", "vickrey", "wbb"]

@@ -17,7 +17,7 @@ from sottovoce.errors import UsageError
 from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms.subsets import SubsetLaw
 from sottovoce.pools import Pool
-from sottovoce.randomness import Draws, SecureGenerator, Streams
+from sottovoce.randomness import Draws, Streams, is_secure
 from sottovoce.spaces.distances import Distances
 from sottovoce.spaces.extended_space import with_words
 from sottovoce.spaces.space import WordSpace
@@ -266,12 +266,19 @@ class WordMechanism(Mechanism):
         words = self.checked(ids)
         require(n >= 0, f"the number of variants cannot be negative, got {n}")
         flat = np.empty(n * len(words), dtype=np.int64)
-        step = self.rows_at_a_time(isinstance(rng, SecureGenerator))
+        step = self.rows_at_a_time(is_secure(rng))
         for start in range(0, len(flat), step):
             end = min(start + step, len(flat))
             places = slice(start, end) if n == 1 else np.arange(start, end) % len(words)
             flat[start:end] = self.draw(words[places], Draws([(rng, end - start)]))
         return flat.reshape(n, len(words))
+
+    def draws_on_gpu(self, secure: bool) -> bool:
+        """Whether a GPU makes the random numbers; with a seed (not ``secure``) it never does.
+
+        What a seed decides must not look at the device: the same seed, the same words everywhere.
+        """
+        return False
 
     def rows_at_a_time(self, secure: bool) -> int:
         """Tokens drawn and decided at once; ``secure``: without a seed, which fixes the number."""

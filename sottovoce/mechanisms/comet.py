@@ -24,6 +24,7 @@ from sottovoce.mechanisms.mahalanobis import (
     PER_EUCLIDEAN_DISTANCE,
     Mahalanobis,
     MahalanobisNoise,
+    shape_like,
 )
 from sottovoce.mechanisms.noise import NoiseLaw, SphericalNoise
 from sottovoce.randomness import Draws, Streams
@@ -272,8 +273,8 @@ class CometMahalanobis(Comet):
     @cached_property
     def noise_law(self) -> MahalanobisNoise:
         """That of ``mahalanobis`` with the true budget, re-normalized for compat."""
-        renormalized = self.compat != "none"
-        return MahalanobisNoise(self.pool.covariance, self.budget, self.lambda_, renormalized)
+        shape = shape_like(self.pool, self.lambda_)
+        return MahalanobisNoise(shape, self.budget, renormalized=self.compat != "none")
 
     def on_words(self, space: WordSpace) -> Mahalanobis:
         """``mahalanobis`` with the true budget."""

@@ -6,9 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-UNIFORM, POPULAR = "each as likely as the next", "each as likely as it is popular"
-SENSITIVE = "each as likely as its subject is one that people hide"
+UNIFORM = "takes each for as likely as the next"
+POPULAR = "takes each for as likely as it is popular"
+SENSITIVE = "expects subjects that people hide"
+MATCHED = "expects just what decoys are drawn by"
 """What observers may believe beforehand of what texts are about."""
+MEASURED = (
+    "That is how sure each would be of the best guess, not how often it is right: for that see "
+    "docs/cover.md, where attacks were measured."
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,7 +33,8 @@ class Company:
         they are drawn without regard to it.
     guesses
         The largest exact probability that any string (or group) has given the set, for whoever
-        knows pool, parameters and law, by what they believe beforehand of what texts are about.
+        knows pool, parameters and law, by what they believe beforehand of what texts are about. It
+        is how often the guess is right if texts come as the belief says, and no measured share.
     """
 
     queries: int
@@ -45,7 +52,7 @@ class Company:
 
     @property
     def prior(self) -> str:
-        """The belief that makes the best guess of all that were computed."""
+        """The belief that is surest of its best guess, of all that were computed."""
         return max(self.guesses, key=lambda prior: self.guesses[prior])
 
     @property
@@ -61,21 +68,21 @@ class Company:
     @property
     def sentence(self) -> str:
         """The same in words, without any text."""
-        queries, one = f"{self.queries} queries", "the one"
+        queries, leave = f"{self.queries} queries", "leave"
+        if self.queries == 1:
+            queries, leave = "1 query", "leaves"
         if self.group_size > 1:
-            queries, one = f"{queries} in {self.groups} groups", "the group"
+            queries = f"{queries} in {self.groups} groups"
         if self.subjects is not None:
             queries = f"{queries} on {self.groups} of {self.subjects:,} subjects"
-        others = "".join(
-            f"; who takes {prior}, {guess:.2g}, 1 in {1 / guess:.0f}"
-            for prior, guess in self.guesses.items()
-            if prior != self.prior
-        )
+        meant = "of them" if self.group_size == 1 else "group of them"
+        surest, *weaker = sorted(self.guesses.items(), key=lambda item: -item[1])
+        less_sure = "".join(f"; who {prior}, {_in_words(guess)}" for prior, guess in weaker)
         return (
-            f"{queries}, drawn from {self.pool:,} public ones, leave for it. Whoever knows all of "
-            f"these and how they are drawn, and takes {self.prior}, names {one} that stands for it "
-            f"with probability {self.best_guess:.2g} at most, 1 in {1 / self.best_guess:.0f}"
-            f"{others}. Whoever knows more of what people ask, or of you, may do better."
+            f"{queries}, drawn from {self.pool:,} public ones, {leave} for it. Whoever knows all "
+            f"of these and how they are drawn, and {surest[0]}, takes one {meant} for what is "
+            f"meant with probability {_in_words(surest[1])}{less_sure}. {MEASURED} Whoever knows "
+            "more of what people ask, or of you, may do better."
         )
 
     @property
@@ -107,3 +114,9 @@ class Company:
 
     def __repr__(self) -> str:
         return f"Company({self.queries} queries, best_guess={self.best_guess:.3g})"
+
+
+def _in_words(chance: float) -> str:
+    """A probability, and one in how many cases, where that is not nearly each."""
+    one_in = round(1 / chance)
+    return f"{chance:.2g}" if one_in < 2 else f"{chance:.2g}, 1 in {one_in}"

@@ -11,18 +11,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
+from sottovoce.choices import Decoys
 from sottovoce.guarantees import Guarantee
 from sottovoce.mechanisms.base import SetMechanism, parameter, require
 from sottovoce.mechanisms.build import register
-from sottovoce.mechanisms.company import POPULAR, SENSITIVE, UNIFORM, Company
+from sottovoce.mechanisms.company import MATCHED, POPULAR, SENSITIVE, UNIFORM, Company
 from sottovoce.mechanisms.subsets import SubsetLaw
 from sottovoce.pools import Pool
 from sottovoce.randomness import Draws, Randomness, as_generator
-from sottovoce.sensitive import sensitive_shares
+from sottovoce.sensitive import sensitive_belief, sensitive_shares
 from sottovoce.text import folded_text
 from sottovoce.types import Float64Array, IntArray
 
@@ -82,7 +83,7 @@ class Cover(SetMechanism):
     k: int = parameter(20, "strings in a set; groups of them, if m is above 1")
     p: float = parameter(USUAL_P, "chance that the text's own string is in the set; below 1")
     m: int = parameter(1, "strings in a group: one of the pool and the m - 1 nearest to it")
-    decoys: Literal["uniform", "popular", "sensitive"] = parameter(
+    decoys: Decoys = parameter(
         "uniform",
         "how the others are drawn: all alike, by the popularity that the pool states, or rather "
         "on subjects that people hide",
@@ -112,7 +113,7 @@ class Cover(SetMechanism):
     def popularity(self) -> Float64Array | None:
         """The popularity that decoys match, as shares; None: all strings are alike."""
         if self.decoys == "sensitive":
-            weights = sensitive_shares(self.pool.strings, self.pool.vectors, self.pool.encoder)
+            weights = sensitive_shares(self.pool.sensitivity)
         elif self.decoys == "popular" and self.pool.popularity is not None:
             weights = self.pool.popularity
         else:
@@ -226,12 +227,16 @@ class Cover(SetMechanism):
 
     def _guesses(self, members: IntArray) -> dict[str, float]:
         """The largest posterior probability, for each prior that is at hand."""
-        guesses = {UNIFORM: float(self.posterior(members, np.ones(len(self.pool))).max())}
+        priors: dict[str, Float64Array | None] = {
+            UNIFORM: np.ones(len(self.pool)),
+            # As the attack believes it. Decoys match less: the most sensitive count alike.
+            SENSITIVE: sensitive_belief(self.pool.sensitivity),
+        }
         if self.pool.popularity is not None:
-            guesses[POPULAR] = float(self.posterior(members, self.pool.popularity).max())
+            priors[POPULAR] = self.pool.popularity
         if self.decoys == "sensitive":
-            guesses[SENSITIVE] = float(self.posterior(members, self.popularity).max())
-        return guesses
+            priors[MATCHED] = None
+        return {name: float(self.posterior(members, prior).max()) for name, prior in priors.items()}
 
     # What is promised
 

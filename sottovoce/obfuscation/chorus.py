@@ -11,17 +11,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
 from sottovoce.errors import SottovoceError
 from sottovoce.mechanisms.base import WordMechanism, require
-from sottovoce.obfuscation.memory import company_hashes, keyed_hash
-from sottovoce.obfuscation.obfuscator import AFRESH, Obfuscator
+from sottovoce.obfuscation.memory import drawn_by, keyed_hash
+from sottovoce.obfuscation.obfuscator import AFRESH, REMEMBERED_WORDS, Obfuscator
 from sottovoce.obfuscation.result import Choir, Obfuscation
 from sottovoce.pools import Pool
-from sottovoce.randomness import Streams, keyed_generator
+from sottovoce.randomness import Randomness, Streams, keyed_generator
 from sottovoce.text import folded_text
 from sottovoce.types import Float64Array
 
@@ -29,6 +30,11 @@ WHICH_IS_MEANT = (
     "the text leaves among {decoys} public ones that are obfuscated as it is; which of the {k} is "
     "meant has no proof: chance names it once in {k} times, and whoever tells the text from public "
     "ones by what is left of it, more often"
+)
+REMEMBERED_IN_CHORUS = (
+    "the same text always gets the same variants and company, and equal words of it the same "
+    "substitutes: that shows, and no number of nats covers it; in another text a word is drawn, "
+    "and counted, anew"
 )
 
 
@@ -48,73 +54,93 @@ class Chorus(Obfuscator):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(isinstance(self.pool, Pool), "a chorus needs a pool of public strings")
+        require(isinstance(self.pool, Pool), "a chorus needs public strings: give it a Pool")
         require(
             isinstance(self.mechanism, WordMechanism),
-            f"a chorus is for mechanisms that replace words, not for {self.mechanism.name}",
+            f"a chorus is for mechanisms that replace words, not for {self.mechanism.name}: "
+            "choose one that does, such as cmp (-m cmp), or leave the chorus out",
         )
         require(
             2 <= self.k <= len(self.pool) // 2,
-            f"a chorus has at least 2 texts, and decoys for half of a pool of {len(self.pool)} at "
-            f"most, not {self.k}",
+            f"a chorus of {self.k} is too small, or too large for its pool: it has at least 2 "
+            f"texts, and at most half as many as the pool, which has {len(self.pool):,} strings; "
+            "choose another number (--chorus), or a larger pool (--pool)",
         )
 
     @property
-    def keeps_company(self) -> bool:
-        """Always: what two companies of a text have in common would give it away."""
-        return True
+    def company_setting(self) -> dict[str, Any]:
+        """By what decoys are drawn: what two companies of a text have in common gives it away."""
+        return {"chorus": self.k, "pool": self.pool.sha256, **drawn_by()}
 
     def obfuscate_batch(
         self, texts: Sequence[str], first: int, streams: Streams
     ) -> list[Obfuscation]:
         """Obfuscate texts number ``first`` and following, each among decoys of its own."""
+        if self.memory_key is not None:
+            return [self._remembered(text, self.memory_key) for text in texts]
         obfuscations = super().obfuscate_batch(texts, first, streams)
-        return [self._joined(result, first + at, streams) for at, result in enumerate(obfuscations)]
+        return [self._afresh(result, first + at, streams) for at, result in enumerate(obfuscations)]
 
-    def _joined(self, result: Obfuscation, number: int, streams: Streams) -> Obfuscation:
+    def _afresh(self, result: Obfuscation, number: int, streams: Streams) -> Obfuscation:
+        """A text among decoys that are drawn for this time."""
+        rng = streams.generator(number, 0, Streams.ORDER, 1)
+        seed = int(rng.integers(1 << 62)) if streams.reproducible else None
+        decoys = self._alone(rng=seed).obfuscate(self._strings(result.text, rng))
+        joined = self._joined([result, *decoys], rng)
+        return replace(joined, guarantee=joined.guarantee.with_caveats(AFRESH))
+
+    def _remembered(self, text: str, secret: bytes) -> Obfuscation:
+        """A text among the decoys that it always has.
+
+        Each of the k texts has a key of its own, which chorus and private text decide. Were words
+        replaced alike in two searches, or as they are without a chorus, the group whose words come
+        again would be the person's; were they replaced alike in two groups, whoever recognizes a
+        decoy would know what stands for its words.
+        """
+        key = keyed_hash(secret, "chorus", self.k, self.pool.sha256, folded_text(text))
+        rng = keyed_generator(keyed_hash(key, "decoys"))
+        groups: list[Obfuscation] = []
+        for string in (text, *self._strings(text, rng)):
+            group_key = keyed_hash(key, "group", folded_text(string))
+            groups += self._alone(memory_key=group_key).obfuscate([string])
+        joined = self._joined(groups, rng)
+        guarantee = joined.guarantee.without_caveat(REMEMBERED_WORDS)
+        return replace(joined, guarantee=guarantee.with_caveats(REMEMBERED_IN_CHORUS))
+
+    def _alone(self, *, rng: Randomness = None, memory_key: bytes | None = None) -> Obfuscator:
+        """What obfuscates each of the k texts: nothing but its generator tells one from another."""
+        return Obfuscator(
+            self.mechanism,
+            n=self.n,
+            release=self.release,
+            pipeline=self.pipeline,
+            rng=rng,
+            memory_key=memory_key,
+        )
+
+    def _joined(self, groups: Sequence[Obfuscation], rng: Generator) -> Obfuscation:
+        """The first of some texts together with the others, their variants in random order."""
+        private, order = groups[0], rng.permutation(self.k).tolist()
+        return replace(
+            private,
+            variants=tuple(variant for at in order for variant in groups[at].variants),
+            guarantee=private.guarantee.with_caveats(
+                WHICH_IS_MEANT.format(decoys=self.k - 1, k=self.k)
+            ),
+            choir=Choir(self.k, order.index(0)),
+        )
+
+    def _strings(self, text: str, rng: Generator) -> list[str]:
+        """Different strings of the pool, k - 1 of them, none the text."""
         try:
-            decoys, order = self._decoys(result.text, number, streams)
+            places = rng.choice(len(self.pool), self.k, replace=False, p=self._shares).tolist()
+            decoys = [place for place in places if place != self.pool.place(text)]
+            return [self.pool.strings[place] for place in decoys[: self.k - 1]]
         except Exception as error:
             # The cause could hold the text: say what kind of error it was, and nothing of it.
             raise SottovoceError(
                 f"no decoys were found ({type(error).__name__}); nothing was released"
             ) from None
-        groups = [result.variants, *(decoy.variants for decoy in decoys)]
-        variants = tuple(variant for at in order for variant in groups[at])
-        caveat = WHICH_IS_MEANT.format(decoys=self.k - 1, k=self.k)
-        guarantee = result.guarantee.with_caveats(caveat)
-        if self.memory_key is None:
-            guarantee = guarantee.with_caveats(AFRESH)
-        else:
-            setting = f"chorus {self.k} {self.pool.sha256}"
-            hashes = company_hashes(self.memory_key, folded_text(result.text), setting)
-            result = replace(result, company_hashes=hashes)
-        choir = Choir(self.k, order.index(0))
-        return replace(result, variants=variants, guarantee=guarantee, choir=choir)
-
-    def _decoys(
-        self, text: str, number: int, streams: Streams
-    ) -> tuple[list[Obfuscation], list[int]]:
-        """Decoys of a text, obfuscated, and the order in which all groups leave."""
-        key, seed = None, None
-        if self.memory_key is not None:
-            # Decoys are public. Words must not be replaced in them as they are in private texts,
-            # or whoever recognizes a decoy knows what stands for its words.
-            key = keyed_hash(self.memory_key, "chorus", self.k, folded_text(text))
-            rng = keyed_generator(keyed_hash(key, self.pool.sha256))
-        else:
-            rng = streams.generator(number, 0, Streams.ORDER, 1)
-            seed = int(rng.integers(1 << 62)) if streams.reproducible else None
-        strings = self._strings(text, rng)
-        alike = {name: getattr(self, name) for name in ("mechanism", "n", "release", "pipeline")}
-        decoys = list(Obfuscator(**alike, rng=seed, memory_key=key).obfuscate(strings))
-        return decoys, rng.permutation(self.k).tolist()
-
-    def _strings(self, text: str, rng: Generator) -> list[str]:
-        """Different strings of the pool, k - 1 of them, none the text."""
-        places = rng.choice(len(self.pool), self.k, replace=False, p=self._shares).tolist()
-        decoys = [place for place in places if place != self.pool.place(text)]
-        return [self.pool.strings[place] for place in decoys[: self.k - 1]]
 
     @cached_property
     def _shares(self) -> Float64Array | None:

@@ -35,12 +35,25 @@ def keyed_hash(key: bytes, *values: Any) -> bytes:
     return hmac.digest(key, json.dumps(values).encode("ascii"), "sha256")
 
 
-def company_hashes(secret: bytes, hidden: str, setting: str) -> tuple[str, str]:
-    """Keyed hashes of what company hides: alone, and together with how the company is drawn."""
-    alone, together = ((hidden,), (hidden, setting))
-    return keyed_hash(secret, "company", *alone).hex(), keyed_hash(
-        secret, "company", *together
-    ).hex()
+def drawn_by() -> dict[str, Any]:
+    """What makes numbers of bits.
+
+    numpy promises the same draws from the same bits for releases that differ in the third number
+    alone. Another version may draw otherwise: then what it draws counts as never drawn.
+    """
+    version = np.lib.NumpyVersion(np.__version__)
+    return {"drawing": DRAWING, "numpy": [version.major, version.minor]}
+
+
+def setting_of(mechanism: Mechanism, n: int, release: Release) -> dict[str, Any]:
+    """All that decides what a generator draws."""
+    return {
+        **drawn_by(),
+        "mechanism": mechanism.spec,
+        "made_with": mechanism.made_with,
+        "release": release,
+        "n": n,
+    }
 
 
 class KeyedWords:
@@ -124,18 +137,7 @@ class Memory:
     """
 
     def __init__(self, secret: bytes, mechanism: Mechanism, n: int, release: Release) -> None:
-        # numpy promises the same draws from the same bits for releases that differ in the third
-        # number alone. Another version may draw otherwise: then words count as never said.
-        version = np.lib.NumpyVersion(np.__version__)
-        setting = {
-            "drawing": DRAWING,
-            "numpy": [version.major, version.minor],
-            "mechanism": mechanism.spec,
-            "made_with": mechanism.made_with,
-            "release": release,
-            "n": n,
-        }
-        self._secret, self._key = secret, keyed_hash(secret, "setting", setting)
+        self._key = keyed_hash(secret, "setting", setting_of(mechanism, n, release))
         self._n, self._once = n, release == "once"
 
     def names(self, text: PreparedText, mechanism: WordMechanism) -> list[Name]:
@@ -176,10 +178,6 @@ class Memory:
         drawn[text.uniform] = np.concatenate([unknown, padding.unknown(places)])
         orders = streams.draws(0, 0, Streams.DEALING, len(text)).orders(self._n)
         return np.take_along_axis(drawn, orders, axis=1).T
-
-    def company_hashes(self, hidden: str) -> tuple[str, str]:
-        """What stands in the ledger for a string that a set hides: in any setting, and in this."""
-        return company_hashes(self._secret, hidden, self._key.hex())
 
     def hashes(self, names: Sequence[Name]) -> tuple[str, ...]:
         """What stands for words in the ledger, each once, in no order; no draw follows from it."""

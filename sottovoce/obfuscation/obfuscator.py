@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from sottovoce.mechanisms.base import (
     require,
 )
 from sottovoce.mechanisms.company import Company
-from sottovoce.obfuscation.memory import KeyedStreams, Memory
+from sottovoce.obfuscation.memory import KeyedStreams, Memory, setting_of
 from sottovoce.obfuscation.open_words import OpenWords
 from sottovoce.obfuscation.result import Obfuscation
 from sottovoce.obfuscation.words import MOST_WORDS, WordRelease, require_room
@@ -134,9 +134,16 @@ class Obfuscator:
         )
 
     @property
+    def company_setting(self) -> dict[str, Any] | None:
+        """All that decides, with a text, in which company it leaves; None: texts leave in none."""
+        if not isinstance(self.mechanism, SetMechanism):
+            return None
+        return setting_of(self.mechanism, self.n, self.release)
+
+    @property
     def keeps_company(self) -> bool:
         """Whether texts leave in company, which must not be another one each time."""
-        return isinstance(self.mechanism, SetMechanism)
+        return self.company_setting is not None
 
     @property
     def releases(self) -> int:
@@ -234,8 +241,6 @@ class Obfuscator:
             places = mechanism.representatives([text])
             names = [mechanism.decided_by(int(places[0]))]
             (result,) = self._as_sets(mechanism, [text], places, 0, memory.streams(names))
-            hidden = mechanism.pool.strings[int(places[0])]
-            result = replace(result, company_hashes=memory.company_hashes(hidden))
         else:
             folded = folded_text(text)
             names = [("text", folded)]

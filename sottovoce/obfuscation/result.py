@@ -46,8 +46,6 @@ class Obfuscation:
     """What became of the words. A text that is replaced as a whole counts as one known word."""
     word_hashes: tuple[str, ...] = ()
     """Where draws are remembered, keyed hashes of the words: what the ledger knows them by."""
-    company_hashes: tuple[str, str] | None = None
-    """Where company is remembered, keyed hashes of what it hides: alone, and with the setting."""
     company: Company | None = None
     """For its owner alone: the set of public strings in which the text is hidden, if it is."""
     choir: Choir | None = None

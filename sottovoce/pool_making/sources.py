@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from types import MappingProxyType
 
-from sottovoce.collections import Document, read_documents, read_strings
+from sottovoce.collections import (
+    STRING_SOURCES,
+    Document,
+    has_strings,
+    read_documents,
+    read_strings,
+)
 from sottovoce.errors import UsageError
 from sottovoce.language.tagging import PARTS_OF_SPEECH, load_tagger
 from sottovoce.text import TaggedToken, normalize, tagged
@@ -29,6 +35,11 @@ def strings_of(source: str) -> Iterator[str]:
     """
     kind, _, collection = source.partition(":")
     if kind not in OF_DOCUMENTS:
+        if not has_strings(source):
+            raise UsageError(
+                f"a source is missing: there is no '{source}'. Strings come from {STRING_SOURCES}; "
+                f"or write {', '.join(f'{name}:' for name in OF_DOCUMENTS)} before a collection"
+            )
         return read_strings(source)
     if not collection:
         raise UsageError(

@@ -189,7 +189,8 @@ class PromptProtection:
         self.ledger.charge(_clear_entry(prompt, destination))
         spent: float | None = 0.0
         for result in prompt.passages:
-            entry = Entry.of(result, self._drawing(), destination)
+            # What a language model gets is no query, which an engine could compare with others.
+            entry = Entry.of(result, self._drawing(), destination, elsewhere=False)
             # Words in clear are counted once, above.
             receipt = self.ledger.charge(replace(entry, in_clear=0))
             cost = receipt.record.spent

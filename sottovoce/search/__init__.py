@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sottovoce.obfuscation.vectors import VectorNoise
     from sottovoce.search.vector_depth import DepthPromise, promise_depth
     from sottovoce.search.vector_search import PrivateVectorSearch, VectorSearchResult
+    from sottovoce.search.wear import worn_out
 
 __all__ = [
     "DEPTH",
@@ -43,6 +44,7 @@ __all__ = [
     "pool",
     "promise_depth",
     "rerank",
+    "worn_out",
 ]
 
 __getattr__ = lazy_names(
@@ -51,5 +53,6 @@ __getattr__ = lazy_names(
         "sottovoce.obfuscation.vectors": "VectorNoise",
         ".vector_depth": "DepthPromise, promise_depth",
         ".vector_search": "PrivateVectorSearch, VectorSearchResult",
+        ".wear": "worn_out",
     },
 )

@@ -172,13 +172,19 @@ class PrivateSearch:
         name = "chorus" if self.obfuscator.mechanism.by_word else self.obfuscator.mechanism.name
         require(
             not self.fresh,
-            f"{name} never draws a query's company anew (--fresh): what two sets have in common "
-            "would give the query away",
+            f"{name} never draws a query's company anew (--fresh), since what two sets have in "
+            "common would give the query away: leave --fresh out; a second time costs nothing",
         )
         require(
             self.ledger is not None or not self.engine.remote,
             f"{name} needs the ledger, by which a query always leaves in the same company: leave "
             "--no-ledger out",
+        )
+        require(
+            not (self.engine.remote and is_seeded(self.obfuscator.rng)),
+            f"{name} takes no seed (--seed) where queries go elsewhere: each seed would send the "
+            "query in other company, and what the sets have in common would give it away; leave "
+            "the seed out, or search on this machine (--engine bm25)",
         )
 
     @cached_property
@@ -221,9 +227,9 @@ class PrivateSearch:
         outgoing = self.boundary.check(result.variants)
         if self.ledger is None:
             return CountedRelease(result, outgoing, result.spent, receipt=None)
-        entry = Entry.of(result, self.obfuscator, self.engine.name)
-        if not self.engine.remote:  # Nobody compares what stays on this machine.
-            entry = replace(entry, company=None)
+        # Nobody compares what stays on this machine.
+        engine = self.engine
+        entry = Entry.of(result, self.obfuscator, engine.name, elsewhere=engine.remote)
         receipt = self.ledger.charge(entry)
         return CountedRelease(result, outgoing, receipt.record.spent, receipt)
 

@@ -23,8 +23,9 @@ from sottovoce.app.schemas import (
 from sottovoce.collections import demo_log, load_collection
 from sottovoce.engines import BM25
 from sottovoce.experiments.summary import LAYOUT, among, remember
-from sottovoce.mechanisms import parse
+from sottovoce.mechanisms import cover_for, mechanism, parse, usual_decoys
 from sottovoce.output_vocabularies import choose_output
+from sottovoce.pools import load_pool
 from sottovoce.privacy.attacks.query_log import QueryLog
 
 ALIGNED = {"by": "aligned", "knows": "the mechanism; a log of 524 queries with the true one in it"}
@@ -122,6 +123,8 @@ def test_the_package_has_figures_of_every_voice():
 
     assert measured.PACKAGED.exists(), "see tools/measured_figures.py"
     engine, log = BM25(load_collection("demo").documents), QueryLog(demo_log())
+    pool = load_pool("demo", "light")
+    company = mechanism(cover_for(defaults.VARIANTS).spec, pool=pool, decoys=usual_decoys(pool))
     for reranker in ("light", "strong"):
         place = (engine.fingerprint, "bm25", reranker, defaults.DEMO_DEPTH)
         found = among(measured.packaged(), *place)
@@ -130,7 +133,7 @@ def test_the_package_has_figures_of_every_voice():
         assert found["baseline"][measured.MAIN] > 0
         for voice in VOICES:
             if voice.epsilon is None:
-                spec, texts = parse(voice.spec, k=20), {"pool": "demo", "encoder": "strong"}
+                spec, texts = parse(company.spec), {"pool": "demo", "encoder": "strong"}
             else:
                 spec, texts = parse("cmp:prior=0.5", epsilon=voice.epsilon), TEXTS_OF_A_SEARCH
             wanted = (spec, "once", defaults.VARIANTS)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from service_client import QUERY
+import pytest
+from service_client import QUERY, events
 
 from sottovoce.collections import demo_log
+from sottovoce.ledger import Ledger
 from sottovoce.pools import Pool
 from sottovoce.text.comparing import folded_text
 
@@ -86,6 +88,30 @@ def test_a_voice_in_company_sends_public_queries_and_says_what_that_is_worth(cli
     assert first["company"]["whether_sent"]
     assert "names the one that stands for yours" in first["risk"]["sentence"]
     assert first["risk"]["query"]["knows"]
+
+
+@pytest.mark.parametrize("voices", [("in-company", "murmur"), ("murmur", "in-company")])
+def test_a_query_is_asked_elsewhere_in_one_voice_and_the_service_says_so(
+    client, monkeypatch, voices
+):
+    """By its words it could be named among its company."""
+    parts = client.app.state.service.parts
+    monkeypatch.setattr(parts.engine(), "remote", True)
+    first, other = ({"query": QUERY, "voice": voice} for voice in voices)
+    assert client.post("/v1/search", json=first).status_code == 200
+    for path, body in (
+        ("/v1/search", {**other, "query": QUERY.upper()}),
+        ("/v1/search", {**other, "measure": True}),
+        ("/v1/preview", other),
+    ):
+        refused = client.post(path, json=body)
+        assert (refused.status_code, refused.json()["kind"]) == (409, "company")
+        assert "same way as before" in refused.json()["error"]
+        assert "cancer" not in refused.text.lower()
+    told = events(client, "/v1/search", other)[-1]
+    assert (told["step"], told["status"], told["kind"]) == ("failed", 409, "company")
+    assert len(Ledger.open().entries()) == 1
+    assert client.post("/v1/search", json=first).json()["spent"] == 0
 
 
 def test_without_a_pool_to_hide_in_there_is_no_voice_in_company(client, monkeypatch):

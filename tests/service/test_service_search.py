@@ -18,6 +18,7 @@ from sottovoce import defaults
 from sottovoce.app.loaded import LoadedParts
 from sottovoce.app.schemas import SEARCH_VOICE, ProtectionBody, SearchBody
 from sottovoce.app.settings import Settings
+from sottovoce.cli.cover_options import CoverOptions
 from sottovoce.cli.options import (
     EngineOptions,
     LayoutOptions,
@@ -45,7 +46,9 @@ def test_search_answers_what_the_command_does_and_what_is_left(client):
 
 def test_a_murmur_is_a_search_of_the_command_line_without_any_settings(client):
     typed = SearchOptions(rerank=SETTINGS.reranker, ledger=False)
-    obfuscator = _obfuscator(typed, MechanismOptions(), ResourceOptions(), TextOptions(), None)
+    obfuscator = _obfuscator(
+        typed, CoverOptions(), MechanismOptions(), ResourceOptions(), TextOptions(), None
+    )
     command = _prepare(typed, obfuscator, LayoutOptions(), drop_function_words=True)
     parts = LoadedParts(replace(SETTINGS, space=None))
     protection = parts.protection(ProtectionBody(voice=SEARCH_VOICE))

@@ -65,8 +65,29 @@ def test_elsewhere_requests_without_a_voice_murmur(client, monkeypatch):
     assert client.post("/v1/setting", json={}).json()["spec"] == murmur
 
 
+def test_in_company_has_the_decoys_that_search_would_have(client, monkeypatch):
+    parts = client.app.state.service.parts
+    lines = [f"public query number {number}" for number in range(200)]
+    monkeypatch.setattr(parts, "_mechanisms", OrderedDict())
+    for weights, decoys in ((range(1, 201), "popular"), ([1] * 200, "sensitive")):
+        pool = Pool(lines, "light", weights=weights)
+        parts._mechanisms.clear()
+        monkeypatch.setattr(parts, "pool", lambda pool=pool: pool)
+        for body in ({"voice": "in-company"}, {"one_in": 20}):
+            spec = client.post("/v1/setting", json=body).json()["spec"]
+            assert spec == f"cover:k=20,p=0.9,decoys={decoys}"
+
+
+def test_a_query_alone_is_no_company(client, monkeypatch):
+    parts = client.app.state.service.parts
+    monkeypatch.setattr(type(parts), "usual_variants", 1)
+    assert not parts.offers_company()
+
+
 def test_a_request_may_say_one_in_how_many_instead(client):
-    body = {"query": QUERY, "one_in": 5, "most_queries": 12, "set": {"decoys": "sensitive"}}
+    body = {"query": QUERY, "one_in": 5, "most_queries": 12}
+    said = client.post("/v1/setting", json={"one_in": 5, "set": {"decoys": "uniform"}}).json()
+    assert said["spec"] == "cover:k=5,p=0.9"
     answered = client.post("/v1/search", json=body).json()
     assert answered["mechanism"] == "cover:k=5,p=0.9,m=2,decoys=sensitive"
     assert 5 <= len(answered["sent"]) <= 10

@@ -82,6 +82,7 @@ const WORDS = {
 /** What to do, by the kind of failure. */
 const TODO = {
   budget: "Choose a lower voice or fewer queries, or raise the limit under “Set a limit”.",
+  company: "Choose the voice in which you asked it before, or ask something else.",
   engine: "See that the search engine runs and can be reached, then search again.",
   ledger: "Nothing was sent. See the terminal: sottovoce ledger check.",
   preview: "Press Preview again.",

@@ -43,6 +43,7 @@ export function showPreview(query, drawn, onSend) {
     el("p", {}, `Drawing these cost ${cost(drawn.spent)}. Sending them costs nothing more.`),
     drawn.recalled &&
       el("p", {}, drawn.company ? "The same queries were sent for it before." : "Each of its words was sent before, and has the same substitutes again."),
+    drawn.worn_out && el("p", { class: "plain" }, drawn.worn_out),
     el("p", { class: "line" }, el("button", { type: "button", class: "main", id: "send", onclick: onSend }, "Send these")),
     el(
       "p",

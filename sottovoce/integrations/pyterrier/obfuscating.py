@@ -100,7 +100,7 @@ class Obfuscate(pt.Transformer):
     fresh
         Draw words anew even if the ledger remembers them.
     remote
-        Whether the retriever is elsewhere: then a seed is warned about.
+        Whether the retriever is elsewhere: then a seed is warned about, and refused in company.
     remember
         How many queries are kept for pooling.
     """

@@ -8,13 +8,15 @@ mechanism's law, a group is the person's with the log-odds
 
 over the queries q of a log that holds the true one, weighted by what the attacker believes that
 people ask, and the strings s of the pool, as decoys are drawn. The group with the largest is named,
-and in it the query with the largest e_g(q) + ln prior(q).
+and in it the query with the largest e_g(q) + ln prior(q). Of a person who asks several times, the
+group is named whose released words come again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -26,8 +28,9 @@ from sottovoce.obfuscation import Chorus, Obfuscation
 from sottovoce.pools import Pool
 from sottovoce.privacy.attacks.company.beliefs import Belief
 from sottovoce.privacy.attacks.company.report import ChorusReport, Judge, Naming
-from sottovoce.privacy.attacks.company.run import Knowledge, beliefs_about
-from sottovoce.privacy.attacks.company.sets import SeenSet
+from sottovoce.privacy.attacks.company.run import NO_SESSIONS, Knowledge, beliefs_about
+from sottovoce.privacy.attacks.company.sessions import by_session, recurring_words
+from sottovoce.privacy.attacks.company.sets import SeenSet, owners_of
 from sottovoce.privacy.attacks.cut_log import CutLog
 from sottovoce.privacy.attacks.evidence_kinds import evidence_for
 from sottovoce.privacy.attacks.open_words import knowing_words
@@ -36,6 +39,7 @@ from sottovoce.privacy.attacks.priors import Prior
 from sottovoce.privacy.attacks.queries import AlignedLog, Scored
 from sottovoce.privacy.attacks.query_log import QueryLog
 from sottovoce.privacy.attacks.releases import Released
+from sottovoce.privacy.attacks.sorted_by_points import sort_by_points
 from sottovoce.privacy.attacks.unordered import UnorderedScorer, find_places
 from sottovoce.privacy.attacks.words import evidence_rows
 from sottovoce.randomness import Randomness
@@ -44,7 +48,8 @@ from sottovoce.types import UNKNOWN, BoolArray, Float32Array, Float64Array, Prog
 
 GROUPS_KNOWN = "the mechanism with its parameters, the pool, and which variants belong together"
 TOLD = "which group is meant"
-ALL_ASK_ONCE = "on a chorus it was not built: everybody asks once"
+WHOSE = "whose searches they are"
+NO_HISTORIES = "on a chorus it was not built"
 SURPRISE = np.log(1e-6)
 """How likely a group is of words that neither log nor pool puts together: laws are computed, and
 cut texts read, with errors that must not decide alone."""
@@ -58,6 +63,7 @@ def attack_chorus(
     results: Sequence[Obfuscation],
     log: QueryLog,
     *,
+    persons: Sequence[str] | None = None,
     knowledge: Knowledge | None = None,
     rng: Randomness = None,
     progress: Progress | None = None,
@@ -68,12 +74,15 @@ def attack_chorus(
         As the chorus gave them. Which group is the text's only decides if attackers are right.
     log
         Queries that attackers believe may have been asked; the texts are added to it.
+    persons
+        Whose each is; by default everybody asks once.
     knowledge
         Public texts of the persons' kind, for a classifier; the texts are taken out of them.
     """
     texts = [result.text for result in results]
     if not texts or any(result.choir is None for result in results):
         raise UsageError("there is no chorus to attack: give what a Chorus released")
+    owners = owners_of([result.variants for result in results], texts, persons)
     candidates = _Candidates.of(texts, chorus.pool, log)
     evidence = _evidence(chorus, results, candidates, log, rng, progress)
     not_tried: dict[str, str] = {}
@@ -85,12 +94,22 @@ def attack_chorus(
         prior = candidates.prior(belief, chorus.pool)
         own = [group.chance(prior) for group in evidence]
         attempts.append(_Attempt(name, f"{shown}; {knows}", np.subtract(own, decoys), prior))
-    not_tried["history"] = ALL_ASK_ONCE
+    not_tried["history"] = NO_HISTORIES
     words = [group.background for group in evidence]
     knows = f"{shown}; how often words are said"
     alike = attempts[0].prior
     attempts.append(_Attempt("not in the pool", knows, np.subtract(words, decoys), alike))
-    namings = [_judged(results, evidence, candidates, chorus.pool, attempt) for attempt in attempts]
+    if len({*owners}) == len(owners):
+        not_tried["recurring words"] = NO_SESSIONS
+    else:
+        recurring = _recurring(results, owners)
+        attempts += [
+            _Attempt("recurring words", f"{shown}; {WHOSE}", recurring, alike),
+            *(attempt.reading_sessions(recurring) for attempt in attempts[1:]),
+        ]
+    namings = [
+        _judged(results, owners, evidence, candidates, chorus.pool, attempt) for attempt in attempts
+    ]
     return ChorusReport(
         texts=len(texts),
         k=chorus.k,
@@ -134,18 +153,18 @@ class _Candidates:
         """How likely each is asked by a belief, as logarithms; what the log lacks is not."""
         asked = np.flatnonzero(self.asked)
         strings = tuple(self.strings[at] for at in asked.tolist())
-        seen = _as_seen(strings, "", UNKNOWN)
+        seen = _as_seen(strings, "", UNKNOWN, "")
         odds = belief(replace(seen, vectors=_vectors(strings, pool)))
         prior = np.full(len(self.strings), -np.inf)
         prior[asked] = odds - logsumexp(odds)
         return prior
 
 
-def _as_seen(strings: tuple[str, ...], text: str, truth: int) -> SeenSet:
+def _as_seen(strings: tuple[str, ...], text: str, truth: int, person: str) -> SeenSet:
     """Strings in the form in which beliefs and the judge take them; no law is known of them."""
     zeros = np.zeros(len(strings))
     return SeenSet(
-        strings, np.empty((len(strings), 0), np.float32), zeros, zeros, text, truth, text
+        strings, np.empty((len(strings), 0), np.float32), zeros, zeros, text, truth, person
     )
 
 
@@ -166,6 +185,15 @@ class _Attempt(NamedTuple):
     knows: str
     odds: Float64Array
     prior: Float64Array
+
+    def reading_sessions(self, recurring: Float64Array) -> _Attempt:
+        """The same attacker, who also sees which words come again."""
+        return _Attempt(
+            f"recurring words, {self.name}",
+            f"{self.knows}; {WHOSE}",
+            self.odds + recurring,
+            self.prior,
+        )
 
 
 class _Group(NamedTuple):
@@ -216,12 +244,12 @@ def _evidence(
         raise UsageError("the variants of some group differ in their number of words")
     shuffled, padded = layout.order == "shuffled", layout.pad_to > 0
     unordered = UnorderedScorer(aligned, ordered=not shuffled, padded=padded)
+    evidence = evidence_for(mechanism, chorus.release, rng=rng)
     if shuffled:
-        placed = find_places(placed, space, chorus.release)
+        rough = find_places(placed, space, chorus.release)
+        placed = sort_by_points(rough, evidence, progress=progress)
     groups = []
-    for text, rows in evidence_rows(
-        evidence_for(mechanism, chorus.release, rng=rng), placed, progress
-    ):
+    for text, rows in evidence_rows(evidence, placed, progress):
         scored = unordered(rows) if shuffled or padded else aligned.score(rows, text.shape)
         of_this_shape = (int(candidates.asked[scored.queries].sum()) + 1) / len(aligned.log)
         groups.append(_Group(scored, _by_words(rows, words) + np.log(of_this_shape)))
@@ -251,8 +279,21 @@ def _by_words(rows: Float32Array, words: Prior) -> float:
     return total
 
 
+def _recurring(results: Sequence[Obfuscation], owners: Sequence[str]) -> Float64Array:
+    """How much the words of each group come again in the person's other searches."""
+    groups = iter(_released(results))
+    seen = []
+    for result, owner in zip(results, owners, strict=True):
+        assert result.choir is not None  # noqa: S101 - it was checked
+        k, private = result.choir
+        strings = tuple(" ".join(group.variants) for group in islice(groups, k))
+        seen.append(_as_seen(strings, result.text, private, owner))
+    return np.concatenate(by_session(seen, recurring_words(seen)))
+
+
 def _judged(
     results: Sequence[Obfuscation],
+    owners: Sequence[str],
     evidence: Sequence[_Group],
     candidates: _Candidates,
     pool: Pool,
@@ -262,13 +303,13 @@ def _judged(
     best = [group.best(attempt.prior) for group in evidence]
     named = ["" if at is None else candidates.strings[at] for at in best]
     seen, odds, truths = [], [], []
-    for number, result in enumerate(results):
+    for number, (result, owner) in enumerate(zip(results, owners, strict=True)):
         assert result.choir is not None  # noqa: S101 - it was checked
-        k, own = result.choir
+        k, private = result.choir
         some = slice(number * k, (number + 1) * k)
-        seen.append(_as_seen(tuple(named[some]), result.text, own))
+        seen.append(_as_seen(tuple(named[some]), result.text, private, owner))
         odds.append(np.round(attempt.odds[some], DIGITS))
-        truths.append(np.eye(k)[own])
+        truths.append(np.eye(k)[private])
     judge = Judge(seen, pool.encoder, pool.strings)
     return (
         judge.naming(attempt.name, attempt.knows, odds),

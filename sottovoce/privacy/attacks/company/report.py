@@ -68,6 +68,8 @@ class CompanyReport:
     """In a set, at most."""
     chance: float
     """How often a blind guess at a string of the set is right."""
+    subject_chance: float
+    """How often such a guess has the subject of what was asked, whether it was meant or not."""
     namings: tuple[Naming, ...]
     not_tried: dict[str, str]
     """Attacks that were not tried, and why: that is no zero."""
@@ -99,6 +101,7 @@ class CompanyReport:
             "persons": self.persons,
             "strings": self.strings,
             "chance": self.chance,
+            "subject_chance": self.subject_chance,
             "strongest": self.headline and self.headline.to_dict(),
             "namings": [made.to_dict() for made in self.namings],
             "not_tried": self.not_tried,
@@ -190,6 +193,16 @@ class Judge:
         group, query, subject = map(self._by_person, (right, queries, alike))
         ranks = tuple(map(_rank, scores, (one.truth for one in self._seen)))
         return Naming(attack, knows, group, query, subject, tuple(right), ranks)
+
+    @property
+    def subject_chance(self) -> float:
+        """The share of a set's strings with the subject of what was asked, over all sets."""
+        asked = self._encoder.encode([one.text for one in self._seen])
+        alike = [
+            one.vectors @ vector > self._alike_from
+            for one, vector in zip(self._seen, asked, strict=True)
+        ]
+        return float(np.mean([row.mean() for row in alike]))
 
     def _by_person(self, hits: Sequence[bool]) -> Share:
         persons = [one.person for one in self._seen]

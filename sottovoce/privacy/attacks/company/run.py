@@ -36,11 +36,16 @@ BACKGROUND = 1000
 FEWEST_SUBJECTS, NEAR_A_SUBJECT = 20, 5
 """Whose subjects are known together, and how many public strings show what one is about."""
 NO_POPULARITY = "the pool states no popularity"
-NO_REFERENCE = "it learns from public texts of the person's kind: give a reference"
+NO_REFERENCE = "it learns from public texts of the person's kind: give a reference (--log)"
 FEW_SUBJECTS = "it knows what all persons ask about, not who: it needs at least 20 different texts"
-NO_HISTORY = "it needs what persons asked before: give histories"
+NO_HISTORY = (
+    f"it needs what persons asked before, {LEAST_REFERENCE} texts at least: give histories "
+    "(--session with --history)"
+)
 NO_LIST = "it needs a list of decoys"
-NO_SESSIONS = "it needs several sets of a person: say whose they are"
+NO_SESSIONS = "it needs several sets of a person: say whose they are (--session)"
+ONE = "one person"
+"""Whose all sets of a session are."""
 ONE_PERSON = "it needs the sets of several persons"
 
 
@@ -104,20 +109,26 @@ def attack_company(
 
 
 def attack_released_sets(
-    cover: SetMechanism, releases: Sequence[Released], log: QueryLog | None, session: bool
+    cover: SetMechanism,
+    releases: Sequence[Released],
+    log: QueryLog | None,
+    session: bool,
+    history: Sequence[str] = (),
 ) -> CompanyReport:
     """Attack the sets of a file; the log shows what people of the kind ask.
 
     session
         Whether all are one person's; else everybody asks once.
+    history
+        What this person asked before.
     """
     attacked = [released for released in releases if released.variants]
     return attack_company(
         cover,
         [released.variants for released in attacked],
         [released.text for released in attacked],
-        persons=["one person"] * len(attacked) if session else None,
-        knowledge=Knowledge(() if log is None else log.queries),
+        persons=[ONE] * len(attacked) if session else None,
+        knowledge=Knowledge(() if log is None else log.queries, {ONE: history}),
     )
 
 
@@ -150,6 +161,7 @@ def attack_sets(
         persons=len({one.person for one in seen}),
         strings=max(len(one.strings) for one in seen),
         chance=float(sum(present) / len(seen)),
+        subject_chance=judge.subject_chance,
         namings=namings,
         not_tried=attackers.not_tried,
     )

@@ -5,6 +5,7 @@ Sets of the same strings are one: company that is remembered tells nothing the s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -13,6 +14,7 @@ import numpy as np
 from sottovoce.privacy.attacks.company.beliefs import Belief
 from sottovoce.privacy.attacks.company.sets import SeenSet
 from sottovoce.randomness import as_generator
+from sottovoce.text.words import words
 from sottovoce.types import Float32Array, Float64Array, IntArray
 
 Background: TypeAlias = Float32Array
@@ -63,6 +65,32 @@ def repetition(sets: list[SeenSet]) -> list[Float64Array]:
         )
         for one in sets
     ]
+
+
+def recurring_words(seen: Sequence[SeenSet]) -> ReadSession:
+    """The words of each string that come again in the person's other sets.
+
+    Of each other set the string counts with which most is shared, and a word by how rarely the
+    strings of all persons hold it.
+    """
+    held = Counter(word for one in seen for string in one.strings for word in {*words(string)})
+    strings = sum(len(one.strings) for one in seen)
+    rarity = {word: float(np.log(strings / count)) for word, count in held.items()}
+
+    def read(sets: list[SeenSet]) -> list[Float64Array]:
+        groups = [[frozenset(words(string)) for string in one.strings] for one in sets]
+        return [
+            np.array([_shared(group, groups[:at] + groups[at + 1 :]) for group in groups[at]])
+            for at in range(len(groups))
+        ]
+
+    def _shared(group: frozenset[str], other_sets: list[list[frozenset[str]]]) -> float:
+        return sum(
+            max(sum(rarity[word] for word in group & other) for other in other_groups)
+            for other_groups in other_sets
+        )
+
+    return read
 
 
 def linkage(background: Background) -> ReadSession:

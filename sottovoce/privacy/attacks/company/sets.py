@@ -56,7 +56,7 @@ def sets_of_cover(
     persons: Sequence[str] | None = None,
 ) -> list[SeenSet]:
     """The released strings of each text, read by one who knows pool, parameters and law."""
-    owners = _owners(sets, texts, persons)
+    owners = owners_of(sets, texts, persons)
     pool = cover.pool
     meant = cover.representatives(texts)
     seen = []
@@ -86,7 +86,7 @@ def seen_sets(
 ) -> list[SeenSet]:
     """Sets from any other source, which send the text itself; nothing is known of their law."""
     seen = []
-    for strings, text, person in zip(sets, texts, _owners(sets, texts, persons), strict=True):
+    for strings, text, person in zip(sets, texts, owners_of(sets, texts, persons), strict=True):
         wanted = folded_text(text)
         folded = [folded_text(string) for string in strings]
         seen.append(
@@ -103,7 +103,7 @@ def seen_sets(
     return seen
 
 
-def _owners(
+def owners_of(
     sets: Sequence[Sequence[str]], texts: Sequence[str], persons: Sequence[str] | None
 ) -> list[str]:
     """Who asked; without persons, everybody asks once."""
