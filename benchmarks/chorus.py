@@ -2,6 +2,7 @@
 
     python benchmarks/chorus.py                  the demo: 65 queries, its log as pool
     python benchmarks/chorus.py --half           a pool that lacks them: half of the log's others
+    python benchmarks/chorus.py --again          each asks twice, with a word in common
 
 The mechanism is used as a search uses it (fitted to the documents, content words in random order,
 ``once``). Shares are means over the seeds; nDCG@10 is BM25's, re-ranked by the light encoder.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
@@ -30,12 +31,16 @@ from sottovoce.privacy import ChorusReport, Knowledge, QueryLog, Released, attac
 from sottovoce.search import fitted_to, laid_out_for, load_reranker
 from sottovoce.search.reranking import EncoderReranker
 from sottovoce.text.comparing import folded_text
+from sottovoce.text.words import content_words
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import decoy_sources as sources
+from naive_chorus import RemembersByWord
 
 CHOIRS = ((5, 4), (10, 2), (5, 10))
 """k and n."""
+NEAR = 15
+"""Strings near to a query, among which one with a word of it is looked for."""
 WEAKER = ("5", "6")
 """Epsilons at which the mechanism alone finds as much as a chorus does at larger ones."""
 
@@ -112,6 +117,36 @@ class Bench:
         )
         show(reports)
 
+    def again(self, spec: str, k: int, n: int) -> None:
+        """Each person asks twice: a query, and the nearest string of the pool with a word of it."""
+        pairs = list(self._pairs())
+        texts = [text for pair in pairs for text in pair]
+        persons = [str(number) for number in range(len(pairs)) for _ in range(2)]
+        made = self.obfuscator(spec, n, seed=0)
+        parts = {name: getattr(made, name) for name in ("mechanism", "n", "release", "pipeline")}
+        print(f"\n{spec}, k={k}, n={n}, {len(pairs)} persons, two searches with a word in common:")
+        for name, kind in (("a chorus", Chorus), ("words remembered by word", RemembersByWord)):
+            choir = kind(**parts, pool=self.pool, k=k)
+            results = [
+                next(replace(choir, memory_key=person.encode()).obfuscate([text]))
+                for text, person in zip(texts, persons, strict=True)
+            ]
+            report = attack_chorus(
+                choir, results, self.log, persons=persons, knowledge=self.known, rng=0
+            )
+            print(f" {name}")
+            show([report])
+
+    def _pairs(self) -> Iterator[tuple[str, str]]:
+        nearest = self.pool.best(self.pool.encoder.encode(self.texts), NEAR)
+        for text, row in zip(self.texts, nearest.tolist(), strict=True):
+            held = {*content_words(text)}
+            strings = (self.pool.strings[place] for place in row)
+            for string in strings:
+                if folded_text(string) != folded_text(text) and held & {*content_words(string)}:
+                    yield text, string
+                    break
+
 
 def show(reports: Sequence[ChorusReport]) -> None:
     """A line for each attack."""
@@ -127,7 +162,7 @@ def show(reports: Sequence[ChorusReport]) -> None:
             )
         )
         print(
-            f"  {made.attack:18} group {group:.2f}   query, told the group {inside:.2f}   "
+            f"  {made.attack:35} group {group:.2f}   query, told the group {inside:.2f}   "
             f"both {query:.2f}   subject {subject:.2f}",
             flush=True,
         )
@@ -137,6 +172,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--half", action="store_true", help="a pool without the queries asked")
+    parser.add_argument("--again", action="store_true", help="two searches of each person")
     parser.add_argument("--seeds", default="1,2")
     parser.add_argument("--epsilons", default="7.5,10")
     options = parser.parse_args()
@@ -147,9 +183,13 @@ def main() -> None:
         others = [string for string in pool.strings if folded_text(string) not in asked]
         pool = Pool(others[::2], "light")
     bench = Bench(pool, collection)
+    epsilons = options.epsilons.split(",")
+    if options.again:
+        for epsilon in epsilons:
+            bench.again(f"cmp:epsilon={epsilon}", *CHOIRS[0])
+        return
     plain = without_privacy(collection, bench.engine, bench.reranker, DEMO_DEPTH)
     print(f"the queries themselves: nDCG@10 {plain.ndcg.mean:.3f}")
-    epsilons = options.epsilons.split(",")
     for epsilon in (*WEAKER, *epsilons):
         for n in dict.fromkeys(k * n for k, n in CHOIRS):
             bench.alone(f"cmp:epsilon={epsilon}", n, seeds)

@@ -2,7 +2,7 @@
 
     python benchmarks/cover.py FOLDER... --log FILE --vectors DIR --out DIR
     python benchmarks/cover.py FOLDER... … --jobs cover,words --seeds 1,2,3 --only "50x1,santext"
-    python benchmarks/cover.py --out DIR --tables --figure FILE.svg --page docs/comparison.md
+    python benchmarks/cover.py --out DIR --tables --page docs/comparison.md --figure FILE.svg
 
 Each FOLDER is a collection with judged queries; --log has a source and a query in each line, and
 the queries asked are taken out of it before it is a pool; --vectors as for ``spaces.py``. What
@@ -36,7 +36,8 @@ from pathlib import Path
 import numpy as np
 import spaces
 from cover_bench import DEPTHS, CoverBench, chance_of_truth
-from cover_tables import draw, print_tables, write_page
+from cover_page import draw, merge, print_together, read_sections
+from cover_tables import print_tables, sections
 from cover_words import COUNTS, Cells, ChorusJob, TextsJob, WordsJob, beside_cover
 
 from sottovoce import mechanism
@@ -264,10 +265,16 @@ def main() -> None:
     parser.add_argument("--seeds", default="1,2,3,4,5")
     parser.add_argument("--represented-by", default="strong", help="encoder of the pools")
     parser.add_argument("--tables", action="store_true", help="print what is there, and stop")
-    parser.add_argument("--figure", type=Path, help="draw what is there, and stop")
-    parser.add_argument("--page", type=Path, help="put the tables into this page, and stop")
+    parser.add_argument(
+        "--page",
+        type=Path,
+        help="put what is there into this page, whose other rows stay, and stop",
+    )
+    parser.add_argument("--figure", type=Path, help="draw what the page says")
     options = parser.parse_args()
-    if not (options.tables or options.figure or options.page):
+    if options.figure and not options.page:
+        parser.error("--figure draws what a page says: add --page FILE.md")
+    if not (options.tables or options.page):
         options.out.mkdir(parents=True, exist_ok=True)
         log, kind = read_sources(options.log)
         seeds = [int(seed) for seed in options.seeds.split(",")]
@@ -283,10 +290,12 @@ def main() -> None:
         compute(benches, options.jobs, options.only, seeds, options.out, counts)
     if options.tables:
         print_tables(options.out)
-    if options.figure:
-        draw(options.out, options.figure)
     if options.page:
-        write_page(options.out, options.page)
+        merge(options.page, sections(options.out))
+        on_page = read_sections(options.page.read_text("utf-8"))
+        print_together(on_page)
+        if options.figure:
+            draw(on_page, options.figure)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""The tables and the figure of ``cover.py``: cells of one setting, seeds together."""
+"""The tables of ``cover.py``: cells of one setting, seeds together."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,12 +11,10 @@ from typing import Any
 
 import numpy as np
 from cover_bench import ALL_SUBJECTS, DEPTHS, KNOWS_SUBJECT
+from cover_page import ENGINES, Measured, Row, Section
 
-from sottovoce import plotting
-from sottovoce.files import write_whole
 from sottovoce.statistics import randomization_test
 
-ENGINES = ("bm25", "dense")
 KNOW_SUBJECTS = (ALL_SUBJECTS, KNOWS_SUBJECT)
 AS_MANY = 1.1
 """Two releases have equally many queries if neither has more than this times the other's."""
@@ -27,8 +25,8 @@ TITLES = {
     "npl": "NPL",
 }
 NAMES = {"santext": "SanText", "tem": "TEM", "custext": "CusText", "wbb": "WBB"}
-GOAL_RISK, GOAL_SHARE = 0.1, 0.9
-"""What was aimed at: so small a risk at that share of what is found without privacy."""
+RELEASED_ONCE = ("cmp", "mahalanobis", "vickrey-cmp", "vickrey-mahalanobis")
+"""Mechanisms that are compared as released once, too: labels say which it is."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Setting:
         if parts[0] == "cover":
             return f"cover {parts[-3].replace('x', ' × ')}"
         if parts[0] == "words":
-            fresh = " afresh" if (parts[1], parts[3]) == ("cmp", "independent") else ""
+            fresh = " afresh" if parts[1] in RELEASED_ONCE and parts[3] == "independent" else ""
             return f"{NAMES.get(parts[1], parts[1])}{fresh}, ε {parts[2]}"
         if parts[0] == "texts":
             return parts[1] if parts[2] == "-" else f"{parts[1]}, ε {parts[2]}"
@@ -121,22 +119,17 @@ def collections(out: Path) -> list[str]:
 
 def print_tables(out: Path) -> None:
     """For each collection what is found and named, and what is ahead of what."""
-    print_together(out)
-    for collection in collections(out):
-        print("\n" + section(out, collection))
-        print_comparison(settings(out, collection))
+    for name in collections(out):
+        print("\n" + section(out, name).text)
+        print_comparison(settings(out, name))
 
 
-def write_page(out: Path, page: Path) -> None:
-    """Put the tables into a page, in place of those that it has; what stands before them stays."""
-    names = [title(collection) for collection in collections(out)]
-    text = page.read_text("utf-8")
-    first = min(at for at in (text.find(f"\n## {name}\n") for name in names) if at >= 0)
-    tables = "\n".join(section(out, collection) for collection in collections(out))
-    write_whole(page, f"{text[:first]}\n{tables}".encode())
+def sections(out: Path) -> list[Section]:
+    """What was measured, for a page."""
+    return [section(out, name) for name in collections(out)]
 
 
-def section(out: Path, collection: str) -> str:
+def section(out: Path, collection: str) -> Section:
     """The table of a collection, with what the queries themselves find."""
     whole = json.loads((out / f"{collection}.json").read_text("utf-8"))
     by_engine = [
@@ -144,79 +137,40 @@ def section(out: Path, collection: str) -> str:
         for engine in ENGINES
     ]
     queries = len(next(iter(whole.values())))
-    return "\n".join(
-        [
-            f"## {title(collection)}\n",
-            f"{queries} queries. The queries themselves find {by_engine[0]} by BM25 and "
-            f"{by_engine[1]} by dense search.\n",
-            "| queries | | seeds | BM25: log | all subjects | nDCG@10 "
-            "| dense: log | all subjects | nDCG@10 |",
-            "|--:|---|--:|--:|--:|--:|--:|--:|--:|",
-            *lines(settings(out, collection)),
-            "",
-        ]
+    plain = (
+        f"{queries} queries. The queries themselves find {by_engine[0]} by BM25 and "
+        f"{by_engine[1]} by dense search."
+    )
+    return Section(
+        TITLES.get(collection, collection.title()), plain, tuple(rows(settings(out, collection)))
     )
 
 
-def title(collection: str) -> str:
-    """Its name for people."""
-    return TITLES.get(collection, collection.title())
-
-
-def print_together(out: Path, count: int = 50) -> None:
-    """All collections beside each other at one number of queries: both risks, and what is found."""
-    made = {collection: settings(out, collection) for collection in collections(out)}
-    names = [title(collection) for collection in made]
-    for engine in ENGINES:
-        print(f"\n## {count} queries, {engine}, depth {DEPTHS[0]}\n")
-        print("| | " + " | ".join(f"{name}: log | all | nDCG@10" for name in names) + " |")
-        print("|---|" + "--:|--:|--:|" * len(names))
-        labels = dict.fromkeys(
-            one.label
-            for some in made.values()
-            for one in some
-            if nearest_count(one.sent) == count and one.ndcg(engine, DEPTHS[0]) is not None
-        )
-        for label in labels:
-            cells = []
-            for some in made.values():
-                (one, *_) = [
-                    one
-                    for one in some
-                    if (one.label, nearest_count(one.sent)) == (label, count)
-                    and one.ndcg(engine, DEPTHS[0]) is not None
-                ] or [None]
-                cells.append(described(one, engine, DEPTHS[:1]) if one else " | | ")
-            print(f"| {label} | {' | '.join(cells)} |")
-
-
-def lines(made: list[Setting]) -> Iterator[str]:
-    """A row for each setting and number of queries, both engines beside each other."""
-    rows: dict[tuple[int, str], dict[str, Setting]] = {}
-    for one in made:
-        row = rows.setdefault((nearest_count(one.sent), one.label), {})
+def rows(made: list[Setting]) -> Iterator[Row]:
+    """One for each setting and number of queries, both engines beside each other."""
+    by_row: dict[tuple[int, str], dict[str, Measured]] = {}
+    for setting in made:
+        row = by_row.setdefault((nearest_count(setting.sent), setting.label), {})
         for engine in ENGINES:
-            if one.ndcg(engine, DEPTHS[0]) is not None:
-                row[engine] = one
-    for (sent, label), by_engine in rows.items():
-        by_seeds = [str(one.seeds) for one in by_engine.values()]
-        seeds = by_seeds[0] if len(set(by_seeds)) == 1 else "; ".join(by_seeds)
-        cells = " | ".join(
-            described(by_engine[engine], engine) if engine in by_engine else " | | "
-            for engine in ENGINES
-        )
-        yield f"| {sent} | {label} | {seeds} | {cells} |"
+            if setting.ndcg(engine, DEPTHS[0]) is not None:
+                row[engine] = measured(setting, engine)
+    for (sent, label), by_engine in by_row.items():
+        yield Row(sent, label, by_engine)
+
+
+def measured(setting: Setting, engine: str) -> Measured:
+    """Seeds, risks and what is found at each depth."""
+    return Measured(
+        str(setting.seeds),
+        short(setting.risk()),
+        short(setting.risk(ALL_SUBJECTS)),
+        ", ".join(short(mean(setting.ndcg(engine, depth)), 3) for depth in DEPTHS),
+    )
 
 
 def nearest_count(sent: float) -> int:
     """20, 50 or 100."""
     return min((20, 50, 100), key=lambda count: abs(count - sent))
-
-
-def described(one: Setting, engine: str, depths: Sequence[int] = DEPTHS) -> str:
-    """Risks and what is found at each depth."""
-    found = ", ".join(short(mean(one.ndcg(engine, depth)), 3) for depth in depths)
-    return f"{short(one.risk())} | {short(one.risk(ALL_SUBJECTS))} | {found}"
 
 
 def short(value: float | None, digits: int = 2) -> str:
@@ -260,37 +214,3 @@ def best_cover(
         and (one.risk(attack) or 0.0) <= (other.risk(attack) or 0.0)
     ]
     return max(allowed, key=lambda one: mean(one.ndcg(engine, DEPTHS[0])), default=None)
-
-
-def draw(out: Path, file: Path, count: int = 50, engine: str = "bm25") -> None:
-    """Risk against what is found: a column for each collection, a row for each attacker."""
-    names = collections(out)
-    attackers = {"who knows the log": None, "who knows all subjects": ALL_SUBJECTS}
-    figure, plots = plotting.new_figure(len(attackers), len(names), width=3.4, height=2.8)
-    looks: dict[str, dict[str, Any]] = {}
-    for row, (attacker, attack) in enumerate(attackers.items()):
-        for column, collection in enumerate(names):
-            plot = plots[row * len(names) + column]
-            whole = json.loads((out / f"{collection}.json").read_text("utf-8"))
-            plain = mean(whole[f"{engine} {DEPTHS[0]}"])
-            goal = [(0, GOAL_SHARE * plain), (GOAL_RISK, GOAL_SHARE * plain), (GOAL_RISK, plain)]
-            plot.fill(*zip(*goal, (0, plain), strict=True), color=plotting.MUTED, alpha=0.2)
-            for one in settings(out, collection):
-                quality, risk = one.ndcg(engine, DEPTHS[0]), one.risk(attack)
-                if quality is None or risk is None or nearest_count(one.sent) != count:
-                    continue
-                name, _, strength = one.label.replace("cover ", "cover, ").partition(", ")
-                if name not in looks:
-                    looks[name] = plotting.look(len(looks)) | {"linestyle": "none"}
-                style = looks[name] | {"markersize": 8 if one.is_cover else 5}
-                plot.plot([risk], [mean(quality)], label=plotting.literal(name), **style)
-                plotting.beside(plot, strength.replace("ε ", ""), (risk, mean(quality)))
-            plot.set_xlim(-0.03, 1.08)
-            plotting.label(
-                plot,
-                title=title(collection) if row == 0 else "",
-                x=f"named by {attacker}",
-                y="nDCG@10" if column == 0 else "",
-            )
-    plotting.legend_below(figure, plots)
-    plotting.save_figure(figure, file)

@@ -9,6 +9,7 @@ from typing import Any
 
 import spaces
 from cover_bench import ALL_SUBJECTS, DEPTHS, CoverBench
+from numpy.random import Generator
 from spaces import Bench
 from untrained_attacker import MeanOfWords
 from word_attacks import WordAttack
@@ -16,7 +17,7 @@ from word_attacks import WordAttack
 from sottovoce import Obfuscator, load_space, mechanism
 from sottovoce.choices import Release
 from sottovoce.mechanisms import kind as mechanism_kind
-from sottovoce.mechanisms.base import PoolMechanism, TextMechanism, WordMechanism
+from sottovoce.mechanisms.base import PoolMechanism, Rewriting, TextMechanism, WordMechanism
 from sottovoce.obfuscation import Chorus
 from sottovoce.obfuscation.result import Obfuscation
 from sottovoce.privacy import Knowledge, Released, attack, attack_chorus, infer
@@ -41,6 +42,9 @@ WORDS: tuple[tuple[str, Release, tuple[float, ...]], ...] = (
     ("vickrey-cmp", "once", (7.5, 10)),
     ("vickrey-mahalanobis", "once", (7.5, 10)),
     ("cmp", "independent", (2.5, 5)),
+    ("mahalanobis", "independent", (5,)),
+    ("vickrey-cmp", "independent", (5,)),
+    ("vickrey-mahalanobis", "independent", (5,)),
 )
 """Published mechanisms that replace words, at epsilons from hardly any risk to half where there
 are such. All of them replace all words, wbb too."""
@@ -57,7 +61,7 @@ Cells = Iterator[tuple[str, dict[str, Any]]]
 
 def beside_cover(engines: Collection[str]) -> Iterator[WordsJob | TextsJob | ChorusJob]:
     """All of them, those with 50 queries a search first; fresh draws have all numbers at once."""
-    for counts in ((50,), (20, 100)):
+    for counts in ((50,), (100,), (20,)):
         for engine in engines:
             for spec, release, epsilons in WORDS:
                 for epsilon in epsilons:
@@ -242,9 +246,35 @@ class TextsJob:
         else:
             asks = "engine" in mechanism_kind(self.mechanism).resources()
             resources = {"engine": bench.base.engine} if asks else {}
-            made = mechanism(self.mechanism, **resources)
+            made = rules_of(bench.name, self.mechanism, resources)
         assert isinstance(made, PoolMechanism | TextMechanism)
         return made
+
+
+_rules: dict[tuple[str, str], TextMechanism] = {}
+
+
+def rules_of(collection: str, name: str, resources: Mapping[str, Any]) -> TextMechanism:
+    """A mechanism of rules that remembers what it made of a text.
+
+    Attackers let it rewrite the same queries again and again. Fewer variants are the first ones.
+    Of too many combinations it draws some, so a text in another stream is another one.
+    """
+    if (collection, name) not in _rules:
+        made = mechanism(name, **resources)
+        assert isinstance(made, TextMechanism)
+        assert not made.may_repeat
+        rewrite, known = made.rewrite, dict[tuple[str, str], Rewriting]()
+
+        def remembered(text: str, n: int, pipeline: TextPipeline, rng: Generator) -> Rewriting:
+            key = text, repr(rng.bit_generator.state)
+            if key not in known:
+                known[key] = rewrite(text, max(COUNTS), pipeline, rng)
+            return Rewriting(known[key].variants[:n])
+
+        object.__setattr__(made, "rewrite", remembered)
+        _rules[collection, name] = made
+    return _rules[collection, name]
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,9 @@ def parts(space: Any) -> dict[str, Callable[[], object]]:
         work[f"k = {k}, float32: candidates"] = lambda k=k: tracked(k)
         if coded is not in_floats:
             work[f"k = {k}, codes: candidates"] = lambda k=k: coded.candidates(points, k)
-        work[f"k = {k}: decision"] = lambda k=k, near=near: search._decide(exact, near, k)
+        work[f"k = {k}: decision"] = lambda k=k, near=near: search.decide(
+            exact, near.rows, near.columns, k
+        )
     return work
 
 

@@ -1,6 +1,6 @@
 """How long people wait: the list of commands, a cold search, a warm one, the page's first one.
 
-    python benchmarks/latency.py                 medians of ten, as in docs/benchmarks.md
+    python benchmarks/latency.py                 medians of ten (`serve`: three)
     python benchmarks/latency.py --times 3       a first look
 
 Everything is the default: demo collection, 20 variants, BM25, the strong encoder where it is

@@ -72,7 +72,7 @@ class Table:
 
 
 def measured(report: Report) -> dict[Case, float]:
-    """The ratio of every case of a run: the median over its rounds."""
+    """The ratio of every case of a run."""
     heats: dict[tuple[str, str, int], dict[str, Result]] = {}
     for result in report.results:
         heat = heats.setdefault((result.space, result.mechanism, result.threads), {})

@@ -62,10 +62,16 @@ def ratio(
     rate: Callable[[Turn], float],
     their_rate: Callable[[Turn], float] = whole_rate,
 ) -> float | None:
-    """The median, over the rounds that both took part in, of how many times faster we were."""
-    pairs = zip(ours, theirs, strict=False)
-    quotients = [rate(our) / their_rate(their) for our, their in pairs]
-    return median(quotients) if quotients else None
+    """How many times faster we were: the median over the rounds, where both had all of them.
+
+    A slow system has fewer turns than a quick one, whose first turns, not yet warm, they would be
+    paired with: there the medians are compared.
+    """
+    if not ours or not theirs:
+        return None
+    if len(ours) != len(theirs):
+        return median(map(rate, ours)) / median(map(their_rate, theirs))
+    return median(rate(our) / their_rate(their) for our, their in zip(ours, theirs, strict=True))
 
 
 def markdown(report: Report) -> str:
@@ -104,7 +110,8 @@ Each system runs in a process of its own at ε = {settings["epsilon"]:g}, with t
 threads that its row says. The systems of a row take turns of {settings["seconds"]:g} s, \
 {settings["rounds"]} each (fewer where a single call takes longer than that), and every figure is \
 a median. A ratio is the median over the rounds of how many times faster sottovoce was \
-in the same round, so it may differ a little from the quotient of the medians beside it.
+in the same round, so it may differ a little from the quotient of the medians beside it; where a \
+system had fewer turns, it is that quotient.
 
 - *sgemm bound*: the words a second of a program that did nothing but the 2·V·d floating point \
 operations of an exact search, at the speed of a large float32 matrix product on the same threads.

@@ -13,7 +13,8 @@ import pytest
 import spaces
 from cover import CoverJob, compute
 from cover_bench import ALL_SUBJECTS, KNOWS_LOG, CoverBench
-from cover_tables import draw, print_tables, write_page
+from cover_page import Measured, Row, Section, draw, merge, print_together, read_sections
+from cover_tables import print_tables, sections
 from cover_words import COUNTS, ChorusJob, TextsJob, WordsJob
 
 from sottovoce.spaces.space import WordSpace
@@ -86,11 +87,52 @@ def test_tables_and_figure_of_what_is_there(
     assert "| 50 | cover 50 × 1 | 2 |" in printed
     assert "| 50 | cmp, ε 6 | 2 |" in printed
     page = tmp_path / "page.md"
-    page.write_text("# What it is\n\nSaid by hand.\n\n## Made-Up\n\n| an old table |\n")
-    write_page(tmp_path, page)
+    page.write_text("# What it is\n\nSaid by hand.\n")
+    merge(page, sections(tmp_path))
     written = page.read_text()
     assert written.startswith("# What it is\n\nSaid by hand.\n\n## Made-Up\n\n8 queries.")
     assert "| 50 | cover 50 × 1 | 2 |" in written
-    assert "old" not in written
-    draw(tmp_path, tmp_path / "figure.svg")
+    draw(read_sections(written), tmp_path / "figure.svg")
     assert "who knows all subjects" in (tmp_path / "figure.svg").read_text()
+
+
+PLAIN = "8 queries. The queries themselves find .500, .510 by BM25 and .400, .410 by dense search."
+
+
+def test_a_page_keeps_what_was_not_measured_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = Section(
+        "Made-Up",
+        PLAIN,
+        (
+            Row(50, "aea", {"bm25": Measured("1", ".10", ".20", ".300, .310")}),
+            Row(
+                50,
+                "cmp, ε 5",
+                {
+                    "bm25": Measured("5", ".11", ".21", ".301, .311"),
+                    "dense": Measured("4", ".12", ".22", ".302, .312"),
+                },
+            ),
+            Row(20, "random strings", {"dense": Measured("5", "", "", ".303, .313")}),
+        ),
+    )
+    page = tmp_path / "page.md"
+    page.write_text("# Title\n\nSaid by hand.\n")
+    merge(page, [old])
+    before = page.read_text()
+    assert "| 50 | cmp, ε 5 | 5; 4 | .11 | .21 | .301, .311 | .12 | .22 | .302, .312 |" in before
+    assert before.index("| 20 |") < before.index("| 50 |")
+    merge(page, read_sections(before))
+    assert page.read_text() == before
+    again = Row(50, "cmp, ε 5", {"bm25": Measured("3", ".99", ".98", ".305, .315")})
+    merge(page, [Section("Made-Up", PLAIN, (again,))])
+    after = page.read_text()
+    assert "| 50 | cmp, ε 5 | 3; 4 | .99 | .98 | .305, .315 | .12 | .22 | .302, .312 |" in after
+    assert "| 50 | aea | 1 | .10 | .20 | .300, .310 |" in after
+    print_together(read_sections(after))
+    printed = capsys.readouterr().out
+    assert "| **BM25**: the query itself | .500 |" in printed
+    assert "| cmp, ε 5 | .99 · .98 · .305 |" in printed
+    assert "| cmp, ε 5 | .12 · .22 · .302 |" in printed

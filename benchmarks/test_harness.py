@@ -121,10 +121,17 @@ def test_words_are_dealt_in_order_and_round_and_round() -> None:
 
 
 def test_a_ratio_pairs_the_rounds_so_that_noise_in_both_cancels() -> None:
-    ours, theirs = [turn(100), turn(10), turn(50)], [turn(10), turn(1)]
+    ours, theirs = [turn(100), turn(10), turn(50)], [turn(10), turn(1), turn(10)]
     assert ratio(ours, theirs, whole_rate) == 10
     assert ratio(ours, [], whole_rate) is None
+    assert ratio([], theirs, whole_rate) is None
     assert core_rate(turn(100, 2.0, core=1.0)) == 100
+
+
+def test_few_turns_of_a_slow_system_are_not_paired_with_our_first_ones() -> None:
+    """Of five turns the first two were not warm yet; the slow system had three."""
+    ours, theirs = [turn(100), turn(100), *[turn(400)] * 3], [turn(10, 5.0)] * 3
+    assert ratio(ours, theirs, whole_rate) == 200
 
 
 def test_the_report_names_ratios_and_what_was_left_out() -> None:
