@@ -45,6 +45,7 @@ TARGETS = {
     "ledger/database.py": ("test_ledger", "test_ledger_damage"),
     "ledger/entries.py": ("test_ledger", "test_ledger_damage", "test_cover"),
     "ledger/ledger.py": ("test_ledger", "test_ledger_damage", "test_ledger_older", "test_cover"),
+    "ledger/ways.py": ("test_cover", "test_chorus"),
     "engines/http_client.py": ("test_http_client",),
     "engines/remote.py": ("test_remote_engines",),
     "app/security.py": ("test_app_security", "service/test_service_search_box"),
