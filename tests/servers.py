@@ -186,6 +186,9 @@ def tapped(connect: Callable[[], socket.socket]) -> Iterator[tuple[int, bytearra
 
 
 def _read_request(stream: Any) -> Request | None:
+    # A greeting of TLS is no HTTP, and may have no line to read: do not wait for one.
+    if not stream.peek(1)[:1].isalpha():
+        return None
     first = stream.readline().decode("latin-1").split()
     if len(first) != 3:
         return None

@@ -228,3 +228,16 @@ def test_ctrl_c_ends_all_processes_and_keeps_what_is_done(tmp_path, start):
     assert printed.count("KeyboardInterrupt") == 1, "workers say nothing"
     assert ended(process.pid)
     assert len(cells(tmp_path)) >= 1
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_workers_start_is_told_once(tmp_path, start):
+    process = start(tmp_path, 2)
+    while len(workers_of(process.pid)) < 2:
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.005)
+    time.sleep(0.2)  # They import now.
+    os.killpg(process.pid, signal.SIGINT)
+    _, printed = process.communicate(timeout=60)
+    assert printed.count("KeyboardInterrupt") == 1, "workers say nothing"
+    assert ended(process.pid)

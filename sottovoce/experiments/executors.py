@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -103,7 +104,8 @@ def in_processes(make_runner: RunnerFactory, folder: Path, workers: int) -> Iter
             connections.append(connection)
             arguments = (of_worker, make_runner, folder, threads, device_choice())
             process = context.Process(target=_serve, args=arguments)
-            process.start()
+            with _blocked_interrupts():
+                process.start()
             processes.append(process)
             of_worker.close()
         yield lambda cells: _through_pipes(connections, cells)
@@ -117,6 +119,20 @@ def in_processes(make_runner: RunnerFactory, folder: Path, workers: int) -> Iter
             process.join()
         for connection in connections:
             connection.close()
+
+
+@contextmanager
+def _blocked_interrupts() -> Iterator[None]:
+    """What is started here never gets Ctrl-C, not even while it imports: the parent ends it."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    resource_tracker.ensure_running()  # If it were started later, that would lift the block.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _through_pipes(
@@ -158,7 +174,7 @@ def _serve(
     connection: Connection, make_runner: RunnerFactory, folder: Path, threads: int, device: Choice
 ) -> None:
     """In a worker process: run what comes until the parent has nothing more."""
-    # Ctrl-C reaches all processes of a terminal; the parent ends this one.
+    # Ctrl-C reaches all processes of a terminal, where it is not blocked; the parent ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
     set_threads(threads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import resource
 import shutil
 import signal
@@ -81,6 +82,8 @@ def interrupted(seconds: float, work: Callable[[Callable[[], None]], object]) ->
         armed = False
 
     before = signal.signal(signal.SIGALRM, interrupt)
+    collecting = gc.isenabled()
+    gc.disable()  # An interrupt inside a callback of the collector would be lost.
     try:
         with suppress(KeyboardInterrupt):  # It may come between two lines of ours.
             signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -90,3 +93,5 @@ def interrupted(seconds: float, work: Callable[[Callable[[], None]], object]) ->
         disarm()
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        if collecting:
+            gc.enable()
