@@ -14,8 +14,14 @@ torch = pytest.importorskip("torch", reason="torch is not installed (extra gpu)"
 from test_attack_one_point import NOISE, released_once, tiny_space  # noqa: E402
 
 from sottovoce import mechanism  # noqa: E402
+from sottovoce.privacy.attacks import separating_points_gpu  # noqa: E402
 from sottovoce.privacy.attacks.one_point import ROUNDS, OnePoint  # noqa: E402
 from sottovoce.privacy.attacks.one_point_gpu import PointsOnGpu  # noqa: E402
+from sottovoce.privacy.attacks.separating_points import (  # noqa: E402
+    STEPS,
+    SeparatingPoints,
+    Shown,
+)
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -59,3 +65,34 @@ def test_places_with_few_words_stand_beside_places_with_many():
     places = zip(shown, guesses, strict=True)
     alone = [points.settle([ids], guess[None], ROUNDS)[0] for ids, guess in places]
     np.testing.assert_allclose(together, np.stack(alone), atol=2e-3)
+
+
+@pytest.fixture(scope="module")
+def to_separate():
+    """Places of different numbers of words, some of which may belong elsewhere."""
+    evidence = OnePoint.of(
+        mechanism("cmp", space=tiny_space(900, 20, 1), epsilon=6.0), rng=Generator(PCG64(0))
+    )
+    rng = Generator(PCG64(7))
+    places = []
+    for count in (8, 20, 33, 60, 1):
+        words = np.sort(rng.choice(900, count, replace=False))
+        unsure = np.union1d(words, rng.choice(900, 90, replace=False))
+        places.append(Shown(words, unsure, 2 * count, evidence.guess(words)))
+    return SeparatingPoints(evidence.slopes, evidence.levels), places
+
+
+def test_points_that_separate_words_are_those_of_the_cpu(to_separate):
+    separating, places = to_separate
+    on_cpu = separating._of_block(places)
+    on_gpu = separating.on_device(DEVICE).of(places, STEPS)
+    np.testing.assert_allclose(on_gpu, on_cpu, atol=2e-4)
+    assert np.abs(on_cpu - np.stack([place.guess for place in places])).max() > 0.1, "they moved"
+
+
+def test_blocks_on_a_gpu_change_no_point(to_separate, monkeypatch):
+    separating, places = to_separate
+    on_gpu = separating.on_device(DEVICE)
+    together = on_gpu.of(places, STEPS)
+    monkeypatch.setattr(separating_points_gpu, "SCORES_ON_GPU", 1)
+    np.testing.assert_allclose(on_gpu.of(places, STEPS), together, atol=2e-4)

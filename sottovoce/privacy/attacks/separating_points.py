@@ -14,11 +14,14 @@ what was meant it is worse.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
+from sottovoce.devices import device as device_in_use
+from sottovoce.privacy.attacks.separating_points_gpu import SeparatingOnGpu
 from sottovoce.threads import parallel_map
 from sottovoce.types import Float32Array, IntArray
 
@@ -69,9 +72,20 @@ class SeparatingPoints:
 
     def of(self, places: Sequence[Shown]) -> Float32Array:
         """The x of each place, (places, dimension)."""
+        if device_in_use() == "cuda":
+            return self._on_gpu.of(places, STEPS)
         at_a_time = max(1, SCORES_AT_A_TIME // len(self._slopes))
         blocks = [places[at : at + at_a_time] for at in range(0, len(places), at_a_time)]
         return np.concatenate(parallel_map(self._of_block, blocks))
+
+    @cached_property
+    def _on_gpu(self) -> SeparatingOnGpu:
+        return self.on_device("cuda")
+
+    def on_device(self, name: str) -> SeparatingOnGpu:
+        """The same with torch."""
+        tables = (self._slopes, self._levels, self._widths, self._normals, self._step)
+        return SeparatingOnGpu(*tables, device=name)
 
     def _of_block(self, places: Sequence[Shown]) -> Float32Array:
         guesses = np.stack([place.guess for place in places])
