@@ -1,0 +1,173 @@
+"""cover: the same query always leaves in the same company, and in one way only."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from cover_cases import LEVEL, MEMBER, QUERY, Stranger
+from scipy import stats
+
+from sottovoce import Obfuscator, mechanism
+from sottovoce.collections import load_collection
+from sottovoce.engines import BM25
+from sottovoce.ledger import Entry, Ledger, OtherCompanyError
+from sottovoce.obfuscation import Chorus
+from sottovoce.obfuscation.memory import keyed_hash, setting_of
+from sottovoce.obfuscation.obfuscator import AFRESH
+from sottovoce.pools import Pool, load_pool
+from sottovoce.search import PrivateSearch, load_reranker
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+@pytest.fixture(scope="module")
+def demo():
+    return load_pool("demo", "light")
+
+
+@pytest.fixture(scope="module")
+def light():
+    return load_reranker("light")
+
+
+@pytest.fixture(scope="module")
+def engine():
+    return BM25(load_collection("demo").documents)
+
+
+def test_the_same_representative_brings_the_same_company_and_is_counted_once(demo, tmp_path):
+    ledger = Ledger.open(tmp_path)
+    cover = mechanism("cover:k=8", pool=demo)
+    obfuscator = Obfuscator(cover, memory_key=ledger.memory_key())
+    same = [QUERY, MEMBER, QUERY.upper(), "skin cancer melanoma treatment options"]
+    assert len(set(cover.representatives(same).tolist())) == 1
+    results = list(obfuscator.obfuscate(same))
+    assert len({r.variants for r in results}) == len({r.word_hashes for r in results}) == 1
+    assert AFRESH not in results[0].guarantee.caveats
+    (other,) = obfuscator.obfuscate(["debt advice"])
+    assert other.variants != results[0].variants
+    # Over all keys, what is remembered follows the law like anything else.
+    drawn = [
+        MEMBER in next(Obfuscator(cover, memory_key=bytes([i, j])).obfuscate([QUERY])).variants
+        for i in range(20)
+        for j in range(20)
+    ]
+    assert stats.binomtest(sum(drawn), 400, 0.9).pvalue > LEVEL
+
+
+@pytest.mark.parametrize("changed", ["cover:k=9", "cover:k=8,p=0.8", "cover-subjects:k=8"])
+def test_a_query_does_not_leave_in_two_companies(demo, light, tmp_path, changed):
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+
+    def search(spec, pool=demo):
+        return PrivateSearch(Obfuscator(mechanism(spec, pool=pool)), engine, light, ledger)
+
+    sent = {*search("cover:k=8").search(QUERY).sent}
+    for spec, pool in ((changed, demo), ("cover:k=8", Pool(demo.strings[1:], "light"))):
+        with pytest.raises(OtherCompanyError, match="record 1 of the ledger") as refused:
+            search(spec, pool).search(MEMBER.upper())
+        assert QUERY not in str(refused.value)
+        assert MEMBER not in str(refused.value)
+    assert {*engine.heard} == sent
+    assert len(ledger.entries()) == 1
+    assert {*search("cover:k=8").search(MEMBER).sent} == sent
+    search(changed).search("debt advice")
+    with pytest.raises(OtherCompanyError, match="record 3 of the ledger"):
+        search("cover:k=8").search("debt advice")
+
+
+WAYS = ("cover", "chorus", "words", "words drawn afresh")
+BY_WORDS = frozenset(WAYS[2:])
+
+
+def search_in(way, small_space, demo, engine, reranker, ledger):
+    cmp = mechanism("cmp", space=small_space, epsilon=3.0)
+    obfuscator = {
+        "cover": lambda: Obfuscator(mechanism("cover:k=8", pool=demo)),
+        "chorus": lambda: Chorus(cmp, n=2, pool=demo, k=4),
+    }.get(way, lambda: Obfuscator(cmp, n=2))()
+    return PrivateSearch(obfuscator, engine, reranker, ledger, fresh=way == "words drawn afresh")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [pair for pair in permutations(WAYS, 2) if {*pair} != BY_WORDS]
+)
+def test_a_query_leaves_in_company_or_by_words_and_not_in_both(
+    demo, light, small_space, tmp_path, before, after
+):
+    """Its words would name it among its company, and two companies have it in common."""
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+    first, second = (
+        search_in(way, small_space, demo, engine, light, ledger) for way in (before, after)
+    )
+    first.search(QUERY)
+    heard = [*engine.heard]
+    with pytest.raises(OtherCompanyError, match="record 1 of the ledger") as refused:
+        second.search(QUERY.upper())
+    assert "same way as before" in str(refused.value)
+    assert ("without company" in str(refused.value)) == (before in BY_WORDS)
+    assert "cancer" not in str(refused.value).lower()
+    assert (engine.heard, len(ledger.entries())) == (heard, 1)
+    assert second.search("debt advice").sent, "other queries may leave as they like"
+    assert {*first.search(QUERY.upper()).sent} == {*heard} or "afresh" in before
+    ledger.reset()
+    assert second.search(QUERY).sent
+
+
+def test_words_of_a_query_may_leave_in_any_setting(demo, light, small_space, tmp_path):
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+    for way in (*WAYS[2:], "words"):
+        assert search_in(way, small_space, demo, engine, light, ledger).search(QUERY).sent
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_stands_for_a_query_does_not_leave_by_words(demo, light, small_space, tmp_path, order):
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+    searches = [("cover", QUERY), ("words", MEMBER.title())][::order]
+    (before, one), (after, other) = searches
+    search_in(before, small_space, demo, engine, light, ledger).search(one)
+    with pytest.raises(OtherCompanyError):
+        search_in(after, small_space, demo, engine, light, ledger).search(other)
+
+
+def test_what_stays_on_this_machine_is_not_held_against_a_query(
+    demo, engine, light, small_space, tmp_path
+):
+    ledger = Ledger.open(tmp_path)
+    for way in WAYS:
+        search_in(way, small_space, demo, engine, light, ledger).search(QUERY)
+    search_in("cover", small_space, demo, Stranger(), light, ledger).search(QUERY)
+    search_in("words", small_space, demo, engine, light, ledger).search(QUERY)
+
+
+def test_company_that_was_drawn_afresh_is_no_company_that_was_drawn_before(demo, tmp_path):
+    ledger, obfuscator = Ledger.open(tmp_path), Obfuscator(mechanism("cover:k=8", pool=demo))
+    ledger.charge(Entry.of(next(obfuscator.obfuscate([QUERY])), obfuscator, "a stranger"))
+    with pytest.raises(OtherCompanyError):
+        ledger.charge(Entry.of(next(obfuscator.obfuscate([QUERY])), obfuscator, "a stranger"))
+
+
+def charge_as_ledgers_did(ledger, cover, public):
+    """A release in company of which only what stands for the query was noted."""
+    secret, setting = ledger.memory_key(), setting_of(cover, cover.set_size, "once")
+    values = ((public,), (public, keyed_hash(secret, "setting", setting).hex()))
+    noted = tuple(keyed_hash(secret, "company", *each).hex() for each in values)
+    ledger.charge(Entry("", (public,), cover.spec, "once", cover.guarantee, 1, "", words=noted))
+
+
+@pytest.mark.parametrize("written", [str, str.title])
+def test_a_ledger_that_noted_only_what_stands_for_a_query_still_refuses(
+    demo, light, small_space, tmp_path, written
+):
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+    pool = Pool([*map(written, demo.strings)], "light")
+    cover, other = (mechanism(f"cover:k={k}", pool=pool) for k in (8, 9))
+    charge_as_ledgers_did(ledger, cover, written(MEMBER))
+    with pytest.raises(OtherCompanyError):
+        PrivateSearch(Obfuscator(other), engine, light, ledger).search(QUERY)
+    same = PrivateSearch(Obfuscator(cover), engine, light, ledger)
+    assert same.search(QUERY).sent, "the same company"
+    for way in ("words", "chorus"):
+        with pytest.raises(OtherCompanyError):
+            search_in(way, small_space, demo, engine, light, ledger).search(MEMBER)
