@@ -44,7 +44,12 @@ TARGETS = {
     "ledger/book.py": ("test_ledger", "test_ledger_damage"),
     "ledger/database.py": ("test_ledger", "test_ledger_damage"),
     "ledger/entries.py": ("test_ledger", "test_ledger_damage", "test_cover_company"),
-    "ledger/ledger.py": ("test_ledger", "test_ledger_damage", "test_ledger_older", "test_cover_company"),
+    "ledger/ledger.py": (
+        "test_ledger",
+        "test_ledger_damage",
+        "test_ledger_older",
+        "test_cover_company",
+    ),
     "ledger/ways.py": ("test_cover_company", "test_chorus"),
     "engines/http_client.py": ("test_http_client",),
     "engines/remote.py": ("test_remote_engines",),
