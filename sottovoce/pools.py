@@ -146,6 +146,12 @@ class Pool:
             digest.update(string.encode("utf-8", "surrogatepass") + b"\n")
         return digest.hexdigest()
 
+    def drawn_with(self, shares: Float64Array | None) -> str:
+        """The hash of the pool, and of the shares by which its strings are drawn, if by any."""
+        if shares is None:
+            return self.sha256
+        return hashlib.sha256(self.sha256.encode() + shares.tobytes()).hexdigest()
+
     def place(self, text: str) -> int | None:
         """Where the same text stands in the pool; None if it does not."""
         return self.index.find(text, self.strings)

@@ -71,5 +71,8 @@ def sensitive_shares(odds: Float64Array) -> Float64Array:
     odds
         The :func:`sensitivity` of each string.
     """
-    weights = np.exp(np.minimum(odds, np.quantile(odds, 1 - ALIKE)) - odds.max())
+    capped = np.minimum(odds, np.quantile(odds, 1 - ALIKE))
+    weights = np.exp(capped - odds.max())
+    if not weights.sum() > 0:  # Vectors that are long have odds far apart.
+        weights = np.exp(capped - capped.max())
     return np.asarray(weights / weights.sum())

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from command_line import as_text, run_command
+from cover_cases import Stranger
 from scipy import stats
 
 from sottovoce import Obfuscator, mechanism
@@ -22,6 +23,7 @@ from sottovoce.obfuscation.obfuscator import AFRESH, REMEMBERED_WORDS
 from sottovoce.paths import spaces_folder
 from sottovoce.pools import Pool
 from sottovoce.search import PrivateSearch, load_reranker
+from sottovoce.text import TextPipeline
 
 LEVEL = 1e-4
 KEY = b"a key"
@@ -186,6 +188,33 @@ def test_a_text_does_not_leave_in_two_choirs(keeping, pool, tmp_path):
     with pytest.raises(OtherCompanyError, match="has left in company"):
         ledger.charge(entry(replace(chorus, k=5)))
     assert len(ledger.entries()) == 2
+
+
+def test_another_popularity_brings_another_chorus(keeping, tmp_path):
+    """Decoys are drawn by it: the same text would leave in two choirs."""
+    strings = [f"word{row} word{row + 40}" for row in range(40)]
+    engine, ledger, reranker = Stranger(), Ledger.open(tmp_path), load_reranker("light")
+    pools = [Pool(strings, "light", weights=np.arange(1.0, 41.0)[::step]) for step in (1, -1)]
+    first, second = (
+        PrivateSearch(Chorus(keeping, n=2, pool=pool, k=4), engine, reranker, ledger)
+        for pool in pools
+    )
+    sent = first.search(TEXT).sent
+    assert {*first.search(TEXT).sent} == {*sent}
+    with pytest.raises(OtherCompanyError):
+        second.search(TEXT)
+    assert {*engine.heard} == {*sent}
+
+
+@pytest.mark.parametrize("text", ["...", "zzzunknown"])
+def test_a_text_without_a_word_to_draw_may_leave_again(keeping, pool, tmp_path, text):
+    engine, reranker = Stranger(), load_reranker("light")
+    pipeline = TextPipeline(unknown="drop")
+    chorus = Chorus(keeping, n=2, pipeline=pipeline, pool=pool, k=4)
+    search = PrivateSearch(chorus, engine, reranker, Ledger.open(tmp_path))
+    first, again = (search.search(text) for _ in range(2))
+    assert {*first.sent} == {*again.sent}
+    assert not again.fresh
 
 
 def test_a_text_whose_words_left_by_another_key_is_refused(keeping, pool, tmp_path):

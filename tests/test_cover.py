@@ -22,7 +22,7 @@ from sottovoce.obfuscation.obfuscator import AFRESH
 from sottovoce.pools import Pool, load_pool
 from sottovoce.privacy.auditing import audit
 from sottovoce.randomness import Draws
-from sottovoce.sensitive import sensitivity
+from sottovoce.sensitive import sensitive_shares, sensitivity
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -297,6 +297,15 @@ def test_sensitive_decoys_are_flat_for_whoever_expects_something_sensitive(demo)
         ]
         assert np.mean(picked) > least
     assert 0 < cover.guarantee.epsilon <= uniform.guarantee.epsilon + np.log(10) + 1e-9
+
+
+def test_sensitive_decoys_of_vectors_that_are_long():
+    """Their odds lie so far apart that all but the first would count for nothing."""
+    odds = np.array([2000.0, 100.0, 90.0, 80.0, 70.0, 60.0, 50.0, 40.0, 30.0, 20.0])
+    shares = sensitive_shares(odds)
+    assert shares.sum() == pytest.approx(1)
+    assert shares[0] == shares[1], "the first fifth counts alike"
+    assert shares[2] / shares[1] == pytest.approx(np.exp(90 - np.quantile(odds, 0.8)))
 
 
 def test_how_sensitive_strings_are_is_kept_on_disk_and_damage_is_computed_again(home, demo):

@@ -12,6 +12,7 @@ from sottovoce import Obfuscator, mechanism
 from sottovoce.collections import load_collection
 from sottovoce.engines import BM25
 from sottovoce.ledger import Entry, Ledger, OtherCompanyError
+from sottovoce.mechanisms.cover import Cover
 from sottovoce.obfuscation import Chorus
 from sottovoce.obfuscation.memory import keyed_hash, setting_of
 from sottovoce.obfuscation.obfuscator import AFRESH
@@ -171,3 +172,29 @@ def test_a_ledger_that_noted_only_what_stands_for_a_query_still_refuses(
     for way in ("words", "chorus"):
         with pytest.raises(OtherCompanyError):
             search_in(way, small_space, demo, engine, light, ledger).search(MEMBER)
+
+
+def test_a_text_for_which_another_string_stands_is_refused(demo, light, tmp_path, monkeypatch):
+    """As may happen on another machine, whose encoder rounds otherwise."""
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+    cover = mechanism("cover:k=8,p=0.99", pool=demo)
+    search = PrivateSearch(Obfuscator(cover), engine, light, ledger)
+    heard = search.search(QUERY).sent
+    assert {*search.search(QUERY).sent} == {*heard}, "the same string, the same company"
+    nearest = Cover.representatives
+    monkeypatch.setattr(Cover, "representatives", lambda self, texts: nearest(self, texts) + 1)
+    with pytest.raises(OtherCompanyError, match="in company"):
+        search.search(QUERY)
+    assert {*engine.heard} == {*heard}
+    assert search.search("debt advice").sent
+
+
+def test_company_drawn_by_another_secret_is_another_company(demo, light, tmp_path):
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+    cover = mechanism("cover:k=8", pool=demo)
+    search = PrivateSearch(Obfuscator(cover), engine, light, ledger)
+    heard = search.search(QUERY).sent
+    (other,) = Obfuscator(cover, memory_key=b"another secret").obfuscate([QUERY])
+    with pytest.raises(OtherCompanyError):
+        search.answer(other)
+    assert {*engine.heard} == {*heard}

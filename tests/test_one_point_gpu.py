@@ -17,11 +17,7 @@ from sottovoce import mechanism  # noqa: E402
 from sottovoce.privacy.attacks import separating_points_gpu  # noqa: E402
 from sottovoce.privacy.attacks.one_point import ROUNDS, OnePoint  # noqa: E402
 from sottovoce.privacy.attacks.one_point_gpu import PointsOnGpu  # noqa: E402
-from sottovoce.privacy.attacks.separating_points import (  # noqa: E402
-    STEPS,
-    SeparatingPoints,
-    Shown,
-)
+from sottovoce.privacy.attacks.separating_points import SeparatingPoints, Shown  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -85,14 +81,13 @@ def to_separate():
 def test_points_that_separate_words_are_those_of_the_cpu(to_separate):
     separating, places = to_separate
     on_cpu = separating._of_block(places)
-    on_gpu = separating.on_device(DEVICE).of(places, STEPS)
+    on_gpu = separating.on_device(DEVICE, places)
     np.testing.assert_allclose(on_gpu, on_cpu, atol=2e-4)
     assert np.abs(on_cpu - np.stack([place.guess for place in places])).max() > 0.1, "they moved"
 
 
 def test_blocks_on_a_gpu_change_no_point(to_separate, monkeypatch):
     separating, places = to_separate
-    on_gpu = separating.on_device(DEVICE)
-    together = on_gpu.of(places, STEPS)
+    together = separating.on_device(DEVICE, places)
     monkeypatch.setattr(separating_points_gpu, "SCORES_ON_GPU", 1)
-    np.testing.assert_allclose(on_gpu.of(places, STEPS), together, atol=2e-4)
+    np.testing.assert_allclose(separating.on_device(DEVICE, places), together, atol=2e-4)

@@ -16,7 +16,7 @@ from sottovoce.ledger import Ledger
 from sottovoce.obfuscation import Obfuscation
 from sottovoce.search import SearchResult, Step, worn_out
 
-NOT_SHOWN = ("counts", "pipeline", "word_hashes")
+NOT_SHOWN = ("counts", "pipeline", "word_hashes", "remembered_by")
 CUT = ("texts", dict[str, Any] | None)
 """How the text was cut and laid out."""
 OBFUSCATED = Like(

@@ -104,9 +104,9 @@ def in_processes(make_runner: RunnerFactory, folder: Path, workers: int) -> Iter
             connections.append(connection)
             arguments = (of_worker, make_runner, folder, threads, device_choice())
             process = context.Process(target=_serve, args=arguments)
+            processes.append(process)  # Before it starts: Ctrl-C may come right after.
             with _blocked_interrupts():
                 process.start()
-            processes.append(process)
             of_worker.close()
         yield lambda cells: _through_pipes(connections, cells)
         for connection in connections:
@@ -115,8 +115,9 @@ def in_processes(make_runner: RunnerFactory, folder: Path, workers: int) -> Iter
             process.join(SECONDS_TO_END)
     finally:
         for process in processes:
-            process.kill()
-            process.join()
+            if process.pid is not None:
+                process.kill()
+                process.join()
         for connection in connections:
             connection.close()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -78,6 +77,8 @@ class Entry:
         Who gets the variants: the name of an engine.
     words
         Keyed hashes of the words, each once, if their draws are remembered.
+    remembered_by
+        The fingerprint of the key by which draws are remembered; None: they were drawn afresh.
     elsewhere
         Whether an engine elsewhere gets it, which can compare it with what it got before.
     company, representative
@@ -98,6 +99,7 @@ class Entry:
     in_clear: int = 0
     unknown: int = 0
     words: tuple[str, ...] = ()
+    remembered_by: str | None = None
     elsewhere: bool = False
     company: Mapping[str, Any] | None = None
     representative: str | None = None
@@ -123,10 +125,6 @@ class Entry:
     ) -> Entry:
         """The entry for a result of this obfuscator."""
         space, sha256 = obfuscator.mechanism.metric_space or (None, None)
-        company = obfuscator.company_setting
-        if company is not None and not result.word_hashes:
-            # It was drawn afresh: no other company is this one.
-            company = {**company, "afresh": secrets.token_hex(16)}
         counts = result.counts
         several = 1 if result.release == "once" else min(len(result.variants), obfuscator.n)
         return cls(
@@ -144,7 +142,8 @@ class Entry:
             unknown=counts.uniform + counts.dropped,
             words=result.word_hashes,
             elsewhere=elsewhere,
-            company=company,
+            remembered_by=result.remembered_by,
+            company=obfuscator.company_setting,
             representative=None if result.company is None else result.company.representative,
         )
 
@@ -364,11 +363,12 @@ class OtherCompanyError(SottovoceError):
             else ("without company", "what it left by")
         )
         super().__init__(
-            f"this query, or one with the same nearest public string, has left {before} "
+            f"this query, or one with the same nearest public string, has left {before}, or was "
+            "drawn to leave so "
             f"({record.mechanism}, record {record.number} of the ledger), and {together} would "
-            "give it away: ask in the same way as before, with the settings and the pool of that "
-            "record; 'sottovoce ledger reset' forgets it, and what has left stays known; nothing "
-            "was sent"
+            "give it away: ask in the same way as before, with the settings, the pool, the encoder "
+            "and the version of numpy of that record; 'sottovoce ledger reset' forgets it, and "
+            "what has left stays known; nothing was sent"
         )
 
 

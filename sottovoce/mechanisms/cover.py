@@ -6,7 +6,6 @@ nearest by the pool's encoder. The set that is released follows the k-subset law
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -124,10 +123,7 @@ class Cover(SetMechanism):
     @cached_property
     def made_with(self) -> str:
         """The hash of the pool and its encoder, and of the popularity where it decides decoys."""
-        if self.law.popularity is None:
-            return self.pool.sha256
-        together = self.pool.sha256.encode() + self.law.popularity.tobytes()
-        return hashlib.sha256(together).hexdigest()
+        return self.pool.drawn_with(self.law.popularity)
 
     def _identity(self) -> tuple[Any, ...]:
         return self.spec, self.made_with

@@ -18,7 +18,7 @@ from numpy.random import Generator
 
 from sottovoce.errors import SottovoceError
 from sottovoce.mechanisms.base import WordMechanism, require
-from sottovoce.obfuscation.memory import drawn_by, keyed_hash
+from sottovoce.obfuscation.memory import drawn_by, key_fingerprint, keyed_hash
 from sottovoce.obfuscation.obfuscator import AFRESH, REMEMBERED_WORDS, Obfuscator
 from sottovoce.obfuscation.result import Choir, Obfuscation
 from sottovoce.pools import Pool
@@ -70,7 +70,7 @@ class Chorus(Obfuscator):
     @property
     def company_setting(self) -> dict[str, Any]:
         """By what decoys are drawn: what two companies of a text have in common gives it away."""
-        return {"chorus": self.k, "pool": self.pool.sha256, **drawn_by()}
+        return {"chorus": self.k, "pool": self._made_with, **drawn_by()}
 
     def obfuscate_batch(
         self, texts: Sequence[str], first: int, streams: Streams
@@ -97,7 +97,7 @@ class Chorus(Obfuscator):
         again would be the person's; were they replaced alike in two groups, whoever recognizes a
         decoy would know what stands for its words.
         """
-        key = keyed_hash(secret, "chorus", self.k, self.pool.sha256, folded_text(text))
+        key = keyed_hash(secret, "chorus", self.k, self._made_with, folded_text(text))
         rng = keyed_generator(keyed_hash(key, "decoys"))
         groups: list[Obfuscation] = []
         for string in (text, *self._strings(text, rng)):
@@ -105,7 +105,11 @@ class Chorus(Obfuscator):
             groups += self._alone(memory_key=group_key).obfuscate([string])
         joined = self._joined(groups, rng)
         guarantee = joined.guarantee.without_caveat(REMEMBERED_WORDS)
-        return replace(joined, guarantee=guarantee.with_caveats(REMEMBERED_IN_CHORUS))
+        return replace(
+            joined,
+            guarantee=guarantee.with_caveats(REMEMBERED_IN_CHORUS),
+            remembered_by=key_fingerprint(secret),
+        )
 
     def _alone(self, *, rng: Randomness = None, memory_key: bytes | None = None) -> Obfuscator:
         """What obfuscates each of the k texts: nothing but its generator tells one from another."""
@@ -141,6 +145,11 @@ class Chorus(Obfuscator):
             raise SottovoceError(
                 f"no decoys were found ({type(error).__name__}); nothing was released"
             ) from None
+
+    @cached_property
+    def _made_with(self) -> str:
+        """The hash of the pool, and of the popularity by which decoys are drawn."""
+        return self.pool.drawn_with(self._shares)
 
     @cached_property
     def _shares(self) -> Float64Array | None:

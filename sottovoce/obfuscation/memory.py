@@ -35,6 +35,11 @@ def keyed_hash(key: bytes, *values: Any) -> bytes:
     return hmac.digest(key, json.dumps(values).encode("ascii"), "sha256")
 
 
+def key_fingerprint(secret: bytes) -> str:
+    """What tells one secret from another, and gives none away."""
+    return keyed_hash(secret, "fingerprint").hex()
+
+
 def drawn_by() -> dict[str, Any]:
     """What makes numbers of bits.
 
@@ -138,6 +143,7 @@ class Memory:
 
     def __init__(self, secret: bytes, mechanism: Mechanism, n: int, release: Release) -> None:
         self._key = keyed_hash(secret, "setting", setting_of(mechanism, n, release))
+        self.fingerprint = key_fingerprint(secret)
         self._n, self._once = n, release == "once"
 
     def names(self, text: PreparedText, mechanism: WordMechanism) -> list[Name]:

@@ -251,7 +251,7 @@ class Obfuscator:
                 assert isinstance(mechanism, TextMechanism)  # noqa: S101 - there are four kinds
                 result = self._as_a_whole(mechanism, folded, 0, streams)
             result = replace(result, text=text)
-        return replace(result, word_hashes=memory.hashes(names))
+        return replace(result, word_hashes=memory.hashes(names), remembered_by=memory.fingerprint)
 
     def _prepared(self, text: str, mechanism: WordMechanism) -> PreparedText:
         """The text with its slots. If none of its words would be protected, all of them are."""

@@ -46,6 +46,8 @@ class Obfuscation:
     """What became of the words. A text that is replaced as a whole counts as one known word."""
     word_hashes: tuple[str, ...] = ()
     """Where draws are remembered, keyed hashes of the words: what the ledger knows them by."""
+    remembered_by: str | None = None
+    """The fingerprint of the key by which draws are remembered; None: they were drawn afresh."""
     company: Company | None = None
     """For its owner alone: the set of public strings in which the text is hidden, if it is."""
     choir: Choir | None = None

@@ -285,7 +285,7 @@ class PrivateSearch:
             unknown=result.unknown,
             kept=result.kept,
             recalled=recalled,
-            fresh=not result.word_hashes,
+            fresh=result.remembered_by is None,
             seeded=result.seeded,
         )
 

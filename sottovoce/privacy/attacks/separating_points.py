@@ -14,7 +14,6 @@ what was meant it is worse.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -69,23 +68,23 @@ class SeparatingPoints:
         second_moment = self._normals.T @ self._normals / len(slopes)
         curvature = np.eye(len(second_moment)) + NEAR_THRESHOLD * second_moment
         self._step = np.linalg.inv(curvature).astype(np.float32)
+        self._devices: dict[str, SeparatingOnGpu] = {}
 
     def of(self, places: Sequence[Shown]) -> Float32Array:
         """The x of each place, (places, dimension)."""
         if device_in_use() == "cuda":
-            return self._on_gpu.of(places, STEPS)
+            return self.on_device("cuda", places)
         at_a_time = max(1, SCORES_AT_A_TIME // len(self._slopes))
         blocks = [places[at : at + at_a_time] for at in range(0, len(places), at_a_time)]
         return np.concatenate(parallel_map(self._of_block, blocks))
 
-    @cached_property
-    def _on_gpu(self) -> SeparatingOnGpu:
-        return self.on_device("cuda")
-
-    def on_device(self, name: str) -> SeparatingOnGpu:
-        """The same with torch."""
+    def on_device(self, name: str, places: Sequence[Shown]) -> Float32Array:
+        """The same by torch."""
         tables = (self._slopes, self._levels, self._widths, self._normals, self._step)
-        return SeparatingOnGpu(*tables, device=name)
+        if name not in self._devices:
+            self._devices[name] = SeparatingOnGpu(*tables, device=name)
+        words, unsure, nearest, guesses = zip(*places, strict=True)
+        return self._devices[name].of(words, unsure, nearest, np.stack(guesses), STEPS)
 
     def _of_block(self, places: Sequence[Shown]) -> Float32Array:
         guesses = np.stack([place.guess for place in places])

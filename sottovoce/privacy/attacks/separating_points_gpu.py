@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.types import Float32Array
+from sottovoce.types import Float32Array, IntArray
 
 if TYPE_CHECKING:
     import torch
-
-    from sottovoce.privacy.attacks.separating_points import Shown
 
 SCORES_ON_GPU = 1 << 27
 """In a table there (0.5 GiB), of which a handful is held at a time."""
@@ -45,28 +43,47 @@ class SeparatingOnGpu:
             for table in (slopes, levels, widths, normals, step)
         )
 
-    def of(self, places: Sequence[Shown], steps: int) -> Float32Array:
-        """The x of each place, (places, dimension)."""
+    def of(
+        self,
+        words: Sequence[IntArray],
+        unsure: Sequence[IntArray],
+        nearest: Sequence[int],
+        guesses: Float32Array,
+        steps: int,
+    ) -> Float32Array:
+        """The x of each place, (places, dimension), given what ``Shown`` says of it."""
         at_a_time = max(1, SCORES_ON_GPU // len(self._slopes))
-        blocks = [places[at : at + at_a_time] for at in range(0, len(places), at_a_time)]
         matmul = self._torch.backends.cuda.matmul
         allowed, matmul.allow_tf32 = matmul.allow_tf32, False
         try:
-            return np.concatenate([self._of_block(block, steps) for block in blocks])
+            parts = []
+            for start in range(0, len(words), at_a_time):
+                some = slice(start, start + at_a_time)
+                parts.append(
+                    self._of_block(words[some], unsure[some], nearest[some], guesses[some], steps)
+                )
+            return np.concatenate(parts)
         finally:
             matmul.allow_tf32 = allowed
 
-    def _of_block(self, places: Sequence[Shown], steps: int) -> Float32Array:
+    def _of_block(
+        self,
+        words: Sequence[IntArray],
+        unsure: Sequence[IntArray],
+        nearest: Sequence[int],
+        guesses: Float32Array,
+        steps: int,
+    ) -> Float32Array:
         torch = self._torch
-        guesses = torch.from_numpy(np.stack([place.guess for place in places])).to(self._device)
-        scores = guesses @ self._slopes.T - self._levels
-        limits = (self._levels + self._thresholds(scores, places)) / self._widths
+        first = torch.from_numpy(guesses).to(self._device)
+        scores = first @ self._slopes.T - self._levels
+        limits = (self._levels + self._thresholds(scores, nearest)) / self._widths
         # 1 for words shown, 0 for others; what may be either has no weight.
         targets, weights = torch.zeros_like(scores), torch.ones_like(scores)
-        weights[self._entries([place.unsure for place in places])] = 0.0
-        shown = self._entries([place.words for place in places])
+        weights[self._entries(unsure)] = 0.0
+        shown = self._entries(words)
         targets[shown] = weights[shown] = 1.0
-        x = torch.cat([guesses, torch.zeros_like(guesses[:, :1])], dim=1)
+        x = torch.cat([first, torch.zeros_like(first[:, :1])], dim=1)
         moved = torch.zeros_like(x)
         for step in range(steps):
             ahead = x + step / (step + 3) * moved
@@ -75,14 +92,14 @@ class SeparatingOnGpu:
             x, moved = after, after - x
         return np.asarray(x[:, :-1].cpu().numpy())
 
-    def _thresholds(self, scores: torch.Tensor, places: Sequence[Shown]) -> torch.Tensor:
+    def _thresholds(self, scores: torch.Tensor, nearest: Sequence[int]) -> torch.Tensor:
         """What as many words reach as are shown in all, (places, 1)."""
-        counts = np.clip([place.nearest for place in places], 1, scores.shape[1])
+        counts = np.clip(nearest, 1, scores.shape[1])
         ranked = scores.topk(int(counts.max()), dim=1).values
         last = self._torch.from_numpy(counts - 1).to(self._device)
         return ranked.gather(1, last[:, None])
 
-    def _entries(self, words: Sequence[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
+    def _entries(self, words: Sequence[IntArray]) -> tuple[torch.Tensor, torch.Tensor]:
         """Rows and columns of a table that has a row for each place."""
         rows = np.repeat(np.arange(len(words)), [len(ids) for ids in words])
         both = (rows, np.concatenate(words).astype(np.int64))
