@@ -71,6 +71,9 @@ def bm25(library) -> BM25:
 
 # A server that answers as a test tells it
 
+TLS_GREETING = b"\x16"
+"""The first byte of what a client says that wants a secure connection."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -186,8 +189,8 @@ def tapped(connect: Callable[[], socket.socket]) -> Iterator[tuple[int, bytearra
 
 
 def _read_request(stream: Any) -> Request | None:
-    # A greeting of TLS is no HTTP, and may have no line to read: do not wait for one.
-    if not stream.peek(1)[:1].isalpha():
+    # A greeting of TLS is no request, and may have no line to read: do not wait for one.
+    if stream.peek(1)[:1] == TLS_GREETING:
         return None
     first = stream.readline().decode("latin-1").split()
     if len(first) != 3:
