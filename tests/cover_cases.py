@@ -1,4 +1,4 @@
-"""What tests of cover share: the demo's pool, a table of vectors, an engine that listens."""
+"""What tests of pools and of cover share: a table of vectors, an engine that listens."""
 
 from __future__ import annotations
 

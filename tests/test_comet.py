@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import os
 import pickle
@@ -16,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from command_line import as_text, run_command
+from cover_cases import Table
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -34,23 +34,6 @@ pytestmark = pytest.mark.usefixtures("home")
 NAMES = ["comet-cmp", "comet-mahalanobis"]
 LEVEL = 1e-4
 """Chance of a false alarm in each goodness-of-fit test; seeds are fixed, so it never flickers."""
-
-
-class Table:
-    """An encoder that looks vectors up: texts are numbers of rows."""
-
-    name = "table"
-
-    def __init__(self, rows):
-        self.rows = np.asarray(rows, dtype=np.float32)
-        self.dimension = self.rows.shape[1]
-
-    @property
-    def fingerprint(self):
-        return hashlib.sha256(self.rows.tobytes()).hexdigest()
-
-    def encode(self, texts):
-        return self.rows[[int(text) for text in texts]]
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import signal
@@ -241,3 +242,23 @@ def test_ctrl_c_while_workers_start_is_told_once(tmp_path, start):
     _, printed = process.communicate(timeout=60)
     assert printed.count("KeyboardInterrupt") == 1, "workers say nothing"
     assert ended(process.pid)
+
+
+def test_ctrl_c_right_after_a_worker_started_ends_it(tmp_path, monkeypatch):
+    from sottovoce.experiments.executors import in_processes
+
+    process = multiprocessing.get_context("spawn").Process
+    start_process = process.start
+
+    def start_and_interrupt(self):
+        start_process(self)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(process, "start", start_and_interrupt)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), in_processes(os.listdir, tmp_path, 1):
+            pass
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not multiprocessing.active_children()

@@ -83,8 +83,7 @@ class SeparatingPoints:
         tables = (self._slopes, self._levels, self._widths, self._normals, self._step)
         if name not in self._devices:
             self._devices[name] = SeparatingOnGpu(*tables, device=name)
-        words, unsure, nearest, guesses = zip(*places, strict=True)
-        return self._devices[name].of(words, unsure, nearest, np.stack(guesses), STEPS)
+        return self._devices[name].of(places, STEPS)
 
     def _of_block(self, places: Sequence[Shown]) -> Float32Array:
         guesses = np.stack([place.guess for place in places])

@@ -6,7 +6,7 @@ Points agree with the CPU's up to rounding, which is that of single precision on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from sottovoce.types import Float32Array, IntArray
 if TYPE_CHECKING:
     import torch
 
+Place: TypeAlias = tuple[IntArray, IntArray, int, Float32Array]
+"""What is known of a place: words, unsure, nearest, guess, as in ``separating_points.Shown``."""
 SCORES_ON_GPU = 1 << 27
 """In a table there (0.5 GiB), of which a handful is held at a time."""
 
@@ -43,39 +45,21 @@ class SeparatingOnGpu:
             for table in (slopes, levels, widths, normals, step)
         )
 
-    def of(
-        self,
-        words: Sequence[IntArray],
-        unsure: Sequence[IntArray],
-        nearest: Sequence[int],
-        guesses: Float32Array,
-        steps: int,
-    ) -> Float32Array:
-        """The x of each place, (places, dimension), given what ``Shown`` says of it."""
+    def of(self, places: Sequence[Place], steps: int) -> Float32Array:
+        """The x of each place, (places, dimension)."""
         at_a_time = max(1, SCORES_ON_GPU // len(self._slopes))
+        blocks = [places[at : at + at_a_time] for at in range(0, len(places), at_a_time)]
         matmul = self._torch.backends.cuda.matmul
         allowed, matmul.allow_tf32 = matmul.allow_tf32, False
         try:
-            parts = []
-            for start in range(0, len(words), at_a_time):
-                some = slice(start, start + at_a_time)
-                parts.append(
-                    self._of_block(words[some], unsure[some], nearest[some], guesses[some], steps)
-                )
-            return np.concatenate(parts)
+            return np.concatenate([self._of_block(block, steps) for block in blocks])
         finally:
             matmul.allow_tf32 = allowed
 
-    def _of_block(
-        self,
-        words: Sequence[IntArray],
-        unsure: Sequence[IntArray],
-        nearest: Sequence[int],
-        guesses: Float32Array,
-        steps: int,
-    ) -> Float32Array:
+    def _of_block(self, places: Sequence[Place], steps: int) -> Float32Array:
+        words, unsure, nearest, guesses = zip(*places, strict=True)
         torch = self._torch
-        first = torch.from_numpy(guesses).to(self._device)
+        first = torch.from_numpy(np.stack(guesses)).to(self._device)
         scores = first @ self._slopes.T - self._levels
         limits = (self._levels + self._thresholds(scores, nearest)) / self._widths
         # 1 for words shown, 0 for others; what may be either has no weight.
