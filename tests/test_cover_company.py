@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -11,7 +12,8 @@ from scipy import stats
 from sottovoce import Obfuscator, mechanism
 from sottovoce.collections import load_collection
 from sottovoce.engines import BM25
-from sottovoce.ledger import Entry, Ledger, OtherCompanyError
+from sottovoce.errors import SottovoceError
+from sottovoce.ledger import Entry, Ledger, LedgerError, OtherCompanyError
 from sottovoce.mechanisms.cover import Cover
 from sottovoce.obfuscation import Chorus
 from sottovoce.obfuscation.memory import keyed_hash, setting_of
@@ -198,3 +200,51 @@ def test_company_drawn_by_another_secret_is_another_company(demo, light, tmp_pat
     with pytest.raises(OtherCompanyError):
         search.answer(other)
     assert {*engine.heard} == {*heard}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_was_only_looked_at_may_still_leave_in_any_way(
+    demo, light, small_space, tmp_path, way
+):
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+    cover, other = (
+        search_in(name, small_space, demo, engine, light, ledger) for name in ("cover", way)
+    )
+    looked_at = cover.count(QUERY, leaving=False)
+    sent = {*other.search(QUERY).sent}
+    if way == "cover":
+        assert {*cover.send(looked_at).sent} == sent
+        return
+    with pytest.raises(OtherCompanyError, match="record 2 of the ledger"):
+        cover.send(looked_at)
+    assert {*engine.heard} == sent
+
+
+def test_what_was_looked_at_and_sent_has_left(demo, light, small_space, tmp_path):
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+    cover = search_in("cover", small_space, demo, engine, light, ledger)
+    looked_at = cover.count(QUERY, leaving=False)
+    assert not engine.heard
+    sent = {*cover.send(looked_at).sent}
+    with pytest.raises(OtherCompanyError, match="record 1 of the ledger"):
+        search_in("words", small_space, demo, engine, light, ledger).search(QUERY)
+    assert {*cover.send(looked_at).sent} == {*engine.heard} == sent
+    assert len(ledger.entries()) == 1, "counted when it was looked at"
+
+
+def test_what_the_ledger_forgot_or_never_had_is_not_sent(demo, light, small_space, tmp_path):
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+    cover = search_in("cover", small_space, demo, engine, light, ledger)
+    looked_at = cover.count(QUERY, leaving=False)
+    ledger.reset()
+    for counted in range(2):
+        with pytest.raises(LedgerError, match="draw the variants anew"):
+            cover.send(looked_at)
+        cover.search("debt advice" if not counted else "eczema")
+    words = search_in("words", small_space, demo, engine, light, ledger)
+    with pytest.raises(SottovoceError, match="not at hand"):
+        replace(words, ledger=None).send(looked_at)
+    heard = [*engine.heard]
+    ledger.check()
+    assert cover.search(QUERY).sent, "it may be asked anew"
+    assert len(engine.heard) > len(heard)

@@ -11,6 +11,11 @@ from command_line import as_text, run_command
 from servers import Web, reply, web
 
 from sottovoce import Obfuscator, mechanism
+from sottovoce.app.loaded import LoadedParts
+from sottovoce.app.previews import Previews
+from sottovoce.app.schemas import PreviewBody, SearchBody
+from sottovoce.app.searching import draw_preview, run_search
+from sottovoce.app.settings import Settings
 from sottovoce.engines import choose_engine, choose_vector_store
 from sottovoce.engines.json_http import JsonHttp
 from sottovoce.engines.opensearch import OpenSearch
@@ -99,6 +104,21 @@ def test_what_passes_queries_on_gets_a_query_in_one_company_alone(forwarder, poo
         with pytest.raises(OtherCompanyError, match="record 1 of the ledger"):
             covered(pool, other, engine, ledger).search(QUERY)
     assert forwarder.asked == 8
+
+
+@pytest.mark.usefixtures("home")
+def test_what_the_app_only_showed_has_not_left(forwarder, tmp_path):
+    engine = forwarder.file(tmp_path, elsewhere=True, pause=0)
+    parts = LoadedParts(Settings(engine=engine, reranker="none", token="not empty"))
+    previews = Previews()
+    shown = draw_preview(parts, previews, PreviewBody(query=QUERY, one_in=8))
+    assert forwarder.asked == 0
+    sent = run_search(parts, previews, SearchBody(query=QUERY, one_in=5), lambda event: None)
+    assert forwarder.asked == len(sent["sent"]) == 5
+    later = SearchBody(query=QUERY, one_in=8, preview=shown["preview"])
+    with pytest.raises(OtherCompanyError, match="record 2 of the ledger"):
+        run_search(parts, previews, later, lambda event: None)
+    assert forwarder.asked == 5
 
 
 def test_a_server_that_keeps_queries_to_itself_gets_them_as_they_come(forwarder, pool, tmp_path):

@@ -363,8 +363,7 @@ class OtherCompanyError(SottovoceError):
             else ("without company", "what it left by")
         )
         super().__init__(
-            f"this query, or one with the same nearest public string, has left {before}, or was "
-            "drawn to leave so "
+            f"this query, or one with the same nearest public string, has left {before} "
             f"({record.mechanism}, record {record.number} of the ledger), and {together} would "
             "give it away: ask in the same way as before, with the settings, the pool, the encoder "
             "and the version of numpy of that record; 'sottovoce ledger reset' forgets it, and "

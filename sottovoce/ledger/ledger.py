@@ -16,13 +16,14 @@ from sottovoce.ledger.entries import (
     Budget,
     BudgetError,
     Entry,
+    LedgerError,
     OlderLedgerError,
     Promise,
     Receipt,
     Record,
     Spent,
 )
-from sottovoce.ledger.ways import refuse_another_way, ways_of
+from sottovoce.ledger.ways import Way, refuse_another_way, ways_of
 from sottovoce.paths import ledger_folder
 
 WAIT = 5.0
@@ -64,7 +65,7 @@ class Ledger:
         with self._book() as book:
             return book.memory_key
 
-    def charge(self, entry: Entry) -> Receipt:
+    def charge(self, entry: Entry, *, leaving: bool = True) -> Receipt:
         """Count a release before it happens; raise ``BudgetError`` if it costs too much.
 
         While there is a budget, that is also raised if a word would go out in clear: no number of
@@ -74,6 +75,10 @@ class Ledger:
         noted before, these draws have been released already, and cost nothing; one new word among
         them costs what all would. What left for an engine elsewhere in company is refused any
         other company, and none, and what left in none is refused company.
+
+        leaving
+            Whether it is about to leave. If not (a preview), it is counted and may be refused all
+            the same, but has not left in this way before ``note_leaving``.
         """
         with self._book(write=True) as book:
             _refuse_in_clear(entry, book.budget)
@@ -84,8 +89,26 @@ class Ledger:
             ways = ways_of(entry, book)
             refuse_another_way(ways, book)
             record = book.append(entry, repeats=max(earlier.values()) if repeats else None)
-            book.remember((*entry.words, *chain.from_iterable(way.noted for way in ways)), record)
+            book.remember(entry.words, record)
+            if leaving:
+                _note_ways(ways, record, book)
             return _receipt(record, book.budget)
+
+    def note_leaving(self, entry: Entry, receipt: Receipt) -> None:
+        """Note that what was counted without ``leaving`` leaves now, or refuse it.
+
+        It may have left in another way since it was counted.
+        """
+        with self._book(write=True) as book:
+            record = receipt.record
+            if not book.has(record.number, record.link):
+                raise LedgerError(
+                    "the ledger no longer has what was counted for this query, it was reset in "
+                    "the meantime: draw the variants anew; nothing was sent"
+                )
+            ways = ways_of(entry, book)
+            refuse_another_way(ways, book)
+            _note_ways(ways, record, book)
 
     # Looking
 
@@ -203,6 +226,10 @@ def _receipt(record: Record, budget: Budget) -> Receipt:
         left_for_text=left(budget.per_text, record.text_total),
         left_in_total=left(budget.total, record.total),
     )
+
+
+def _note_ways(ways: Sequence[Way], record: Record, book: Book) -> None:
+    book.remember(chain.from_iterable(way.noted for way in ways), record)
 
 
 def _refuse_in_clear(entry: Entry, budget: Budget) -> None:

@@ -55,6 +55,8 @@ class CountedRelease:
     spent: float | None
     receipt: Receipt | None
     """What the ledger says; None without one."""
+    not_left: Entry | None = None
+    """What the ledger must note as leaving before it is sent; None: it has done so."""
 
     @property
     def recalled(self) -> bool:
@@ -200,12 +202,19 @@ class PrivateSearch:
         require(top >= 1, f"ask for at least one hit, not {top}")
         return self.send(self.count(query, on_step=on_step), top, on_step=on_step)
 
-    def count(self, query: str, *, on_step: OnStep | None = None) -> CountedRelease:
-        """Obfuscate a query and count what sending it will cost. Nothing is sent yet."""
+    def count(
+        self, query: str, *, leaving: bool = True, on_step: OnStep | None = None
+    ) -> CountedRelease:
+        """Obfuscate a query and count what sending it will cost. Nothing is sent yet.
+
+        leaving
+            Whether it is as good as sent, by :meth:`send` or by whoever calls. If not, the ledger
+            notes in which way it leaves only when :meth:`send` sends it.
+        """
         _tell(on_step, Step("obfuscating"))
         (result,) = self._drawing().obfuscate([query])
         _tell(on_step, Step("counting"))
-        return self.counted(result)
+        return self.counted(result, leaving=leaving)
 
     def count_many(self, queries: Iterable[str]) -> Iterator[CountedRelease]:
         """The same for several queries, drawn in batches, one after the other."""
@@ -222,7 +231,7 @@ class PrivateSearch:
             return self.obfuscator
         return replace(self.obfuscator, memory_key=self.ledger.memory_key())
 
-    def counted(self, result: Obfuscation) -> CountedRelease:
+    def counted(self, result: Obfuscation, *, leaving: bool = True) -> CountedRelease:
         """The same for a query that has been obfuscated."""
         outgoing = self.boundary.check(result.variants)
         if self.ledger is None:
@@ -230,8 +239,9 @@ class PrivateSearch:
         # Nobody compares what stays on this machine.
         engine = self.engine
         entry = Entry.of(result, self.obfuscator, engine.name, elsewhere=engine.remote)
-        receipt = self.ledger.charge(entry)
-        return CountedRelease(result, outgoing, receipt.record.spent, receipt)
+        receipt = self.ledger.charge(entry, leaving=leaving)
+        not_left = None if leaving else entry
+        return CountedRelease(result, outgoing, receipt.record.spent, receipt, not_left)
 
     def answer(self, result: Obfuscation, top: int | None = TOP) -> SearchResult:
         """Count and send a query that has been obfuscated; see :meth:`send`."""
@@ -246,6 +256,7 @@ class PrivateSearch:
         """
         require(top is None or top >= 1, f"ask for at least one hit, not {top}")
         result, outgoing = release.result, release.outgoing
+        self._note_leaving(release)
         _tell(on_step, Step("sending", 0, len(outgoing)))
         try:
             answers = self.boundary.send(
@@ -288,6 +299,16 @@ class PrivateSearch:
             fresh=result.remembered_by is None,
             seeded=result.seeded,
         )
+
+    def _note_leaving(self, release: CountedRelease) -> None:
+        """Tell the ledger, if it does not know yet, that this leaves now; it may refuse."""
+        if release.not_left is None:
+            return
+        if self.ledger is None or release.receipt is None:
+            raise SottovoceError(
+                "this was counted by a ledger that is not at hand: count it anew; nothing was sent"
+            )
+        self.ledger.note_leaving(release.not_left, release.receipt)
 
     def _counted_anyway(self, error: EngineError, spent: float | None) -> EngineError:
         if self.ledger is None:
