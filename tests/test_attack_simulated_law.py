@@ -11,7 +11,12 @@ from sottovoce import mechanism
 from sottovoce.privacy.attacks import simulated_law
 from sottovoce.privacy.attacks.evidence_kinds import evidence_for
 from sottovoce.privacy.attacks.pair_sums import log_sums, squared_distances
-from sottovoce.privacy.attacks.simulated_law import Features, Fit, SimulatedLaw
+from sottovoce.privacy.attacks.simulated_law import (
+    Features,
+    Fit,
+    SimulatedLaw,
+    words_like_those_of_texts,
+)
 from sottovoce.spaces.distances import Distances
 from sottovoce.spaces.space import OutputVocabulary, WordSpace
 from sottovoce.types import IntArray
@@ -45,6 +50,26 @@ def test_draws_held_out_are_likelier_than_by_distance_alone(small_space, spec, e
     words = rng.integers(small_space.size, size=100)
     drawn = mech.sample(words, 20, rng).T
     assert held_out(law.log_probabilities(words), drawn) > by_distance(small_space, words, drawn)
+
+
+def test_a_surplus_is_what_was_seen_beside_what_was_expected(small_space):
+    output = np.arange(0, small_space.size, 3)
+    popularity = np.exp(2 * Generator(PCG64(6)).standard_normal(len(output)))
+    released = small_space.with_output(OutputVocabulary("part", output, popularity))
+    mech = mechanism("cmp", space=released, epsilon=1.5, prior=0.5)
+    rng = Generator(PCG64(1))
+    features = Features.of(mech, rng)
+    law = SimulatedLaw(mech, features, np.zeros(8))  # All released words alike.
+    surplus = law.surplus(rng)
+    assert not surplus[np.setdiff1d(np.arange(small_space.size), output)].any()
+    words = words_like_those_of_texts(small_space, 2000, rng)
+    counts = np.bincount(mech.sample(words, 20, rng).ravel(), minlength=small_space.size)[output]
+    often = counts > 200
+    assert often.sum() > 20
+    expected = np.log(counts[often] / counts.mean())
+    np.testing.assert_allclose(surplus[output][often], expected, atol=0.4)
+    law = SimulatedLaw(mech, features.with_surplus(surplus), np.array([*np.zeros(8), 1.0]))
+    np.testing.assert_allclose(law.surplus(rng)[output][often], 0, atol=0.4)
 
 
 @pytest.mark.parametrize("spec", NOISE)
@@ -148,3 +173,17 @@ def test_it_beats_distance_alone_on_real_words(on_real_words):
     space, words, drawn, evidence, _ = on_real_words
     law = evidence.log_probabilities(words[:40])
     assert held_out(law, drawn[:40]) > by_distance(space, words[:40], drawn[:40]) + 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prior", [0.0, 0.5])
+def test_of_much_noise_it_knows_more_than_how_often_words_come_out(everyday_words, prior):
+    mech = mechanism("cmp", space=everyday_words, epsilon=2.5, prior=prior)
+    law = SimulatedLaw.of(mech, rng=Generator(PCG64(1)))
+    rng, size = Generator(PCG64(5)), everyday_words.size
+    counted = mech.sample(rng.integers(size, size=2000), 50, rng)
+    frequencies = 1 + np.bincount(counted.ravel(), minlength=size)
+    words = rng.integers(size, size=200)
+    drawn = mech.sample(words, 50, rng).T
+    by_counting = np.log(frequencies / frequencies.sum())[drawn].mean()
+    assert held_out(law.log_probabilities(words), drawn) > by_counting + 0.02

@@ -9,18 +9,21 @@ by maximum likelihood, on draws that the attacker makes. The pair features f are
 distance, the distance, whether y is w and, for noise that is not spherical, the squared distance in
 the shape of the noise. The word features g are |y|^2, |y|, the Mahalanobis length of y, and how far
 its nearest words are: whatever the input, noise lands on words that lie far outside and alone. And
-the log of its popularity, where the mechanism prefers popular words.
+the log of its popularity, where the mechanism prefers popular words. What these do not explain is
+counted: on many more draws, how much more often a word comes out than the law says, its surplus;
+then the law is fitted once more, with the surplus as a feature.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
+from scipy.special import softmax
 
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.mechanisms.noise import NoiseMechanism
@@ -34,6 +37,11 @@ from sottovoce.types import Float32Array, Float64Array, IntArray, Progress, coun
 
 SIMULATED_WORDS, DRAWS = 300, 20
 """Words whose draws are simulated, and how many of each."""
+COUNTED_WORDS, COUNTED_DRAWS, DRAWS_PER_RELEASED = 2000, 100_000, 20
+"""How often words come out is counted on draws of so many words: in all so many for each word that
+may be released, but no more than fit the first two."""
+UNSEEN = 2.0
+"""Added to both counts, those seen and those expected: rare words are taken as the law says."""
 RANK_OFFSET = 20
 """Word number r of the space, which lists frequent words first, is simulated as 1 / (r + 20)."""
 ALTERNATIVES = 40_000
@@ -81,6 +89,10 @@ class Features:
         if isinstance(mechanism, NoiseMechanism) and mechanism.prior:
             features.append(_log_popularity(space))
         return cls(space, np.float32(unit), np.stack(features), _whitened(mechanism, rng))
+
+    def with_surplus(self, surplus: Float32Array) -> Features:
+        """With one word feature more."""
+        return replace(self, of_words=np.vstack([self.of_words, surplus]))
 
     def of_pairs(self, words: IntArray, outputs: IntArray) -> list[Float32Array]:
         """The pair features, each (words, outputs); ``outputs`` in ascending order."""
@@ -180,11 +192,31 @@ class SimulatedLaw(Evidence):
         progress: Progress | None = None,
     ) -> SimulatedLaw:
         """Fitted on draws of words that stand for those of a text."""
-        chances = 1 / (np.arange(mechanism.space.size) + RANK_OFFSET)
-        words = rng.choice(len(chances), SIMULATED_WORDS, p=chances / chances.sum())
+        words = words_like_those_of_texts(mechanism.space, SIMULATED_WORDS, rng)
         drawn = mechanism.sample(words, DRAWS, rng).T
         features = Features.of(mechanism, rng)
+        first = cls(mechanism, features, Fit(features, words, drawn, rng).coefficients())
+        features = features.with_surplus(first.surplus(rng))
         return cls(mechanism, features, Fit(features, words, drawn, rng).coefficients(), progress)
+
+    def surplus(self, rng: Generator) -> Float32Array:
+        """The log of how much more often each word comes out than this law says; 0 is as often."""
+        space, output = self.mechanism.space, self.mechanism.space.output.ids
+        words = words_like_those_of_texts(space, COUNTED_WORDS, rng)
+        draws = -(-min(COUNTED_DRAWS, DRAWS_PER_RELEASED * len(output)) // len(words))
+        released = self.mechanism.sample(words, draws, rng)
+        seen = np.bincount(released.ravel(), minlength=space.size)[output]
+
+        def expected(start: int) -> Float64Array:
+            scores = self._pair_scores(words[start : start + WORDS_AT_A_TIME], output)
+            scores += self._word_scores[output]
+            chances = softmax(scores, axis=1)
+            return np.asarray(draws * chances.sum(axis=0, dtype=np.float64))
+
+        blocks = parallel_map(expected, range(0, len(words), WORDS_AT_A_TIME))
+        surplus = np.zeros(space.size, dtype=np.float32)
+        surplus[output] = np.log((seen + UNSEEN) / (sum(blocks) + UNSEEN))
+        return surplus
 
     def log_likelihood(
         self, places: Sequence[IntArray], progress: Progress | None = None
@@ -239,6 +271,12 @@ class SimulatedLaw(Evidence):
             self._word_scores[output],
             self.progress,
         )
+
+
+def words_like_those_of_texts(space: WordSpace, count: int, rng: Generator) -> IntArray:
+    """Random words, frequent ones more often."""
+    chances = 1 / (np.arange(space.size) + RANK_OFFSET)
+    return rng.choice(space.size, count, p=chances / chances.sum())
 
 
 def weighted(features: list[Float32Array], coefficients: Float64Array) -> Float32Array:
