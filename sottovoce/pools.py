@@ -139,6 +139,11 @@ class Pool:
         return query_side(self.encoder).encode(texts)
 
     @cached_property
+    def longest(self) -> int:
+        """The number of characters of the longest string."""
+        return max(map(len, self.strings))
+
+    @cached_property
     def sha256(self) -> str:
         """The hash of the strings and of all that decides their vectors."""
         digest = hashlib.sha256(self.encoder.fingerprint.encode())

@@ -124,6 +124,38 @@ def test_fresh_decoys_name_what_is_asked_again_and_remembered_ones_do_not(demo, 
         assert sticky <= 0.2
 
 
+def test_decoys_that_are_drawn_without_regard_to_popularity_show_what_is_popular(demo):
+    """Some strings are asked much more often than others, as everybody knows."""
+    weights = 1 / np.random.default_rng(7).permutation(np.arange(1, len(demo) + 1))
+    known = Pool(demo.strings, "light", weights=weights)
+    rng = np.random.default_rng(8)
+    asked = [demo.strings[at] for at in rng.choice(len(demo), 100, p=weights / weights.sum())]
+    alike, like = (
+        attack_company(cover, released(cover, asked), asked).naming("popularity")
+        for cover in (
+            mechanism(f"cover:k={K}", pool=known),
+            mechanism(f"cover:k={K},decoys=popular", pool=known),
+        )
+    )
+    assert alike.mean > 0.4
+    assert like.mean < 0.2
+
+
+def test_a_history_finds_its_subject_among_decoys_on_others(demo):
+    rng = np.random.default_rng(9)
+    near = {subject: near_subjects(demo, [subject], 8) for subject in SUBJECTS[:60:3]}
+    texts = [strings[0] for strings in near.values()]
+    seen = seen_sets(
+        with_decoys(texts, harmless(demo, SUBJECTS, 1000), rng),
+        texts,
+        demo.encoder,
+        persons=texts,
+    )
+    histories = {strings[0]: strings[1:] for strings in near.values()}
+    report = attack_sets(seen, demo, Knowledge(others(demo)[:500], histories))
+    assert report.naming("history").mean > 0.8
+
+
 # Cover
 
 
@@ -240,6 +272,16 @@ def test_groups_are_told_apart_and_strings_that_came_along_left_out(demo):
             assert one.strings[one.truth] == string
     assert there >= 14
     assert attack_company(cover, sets, SUBJECTS[:20]).strings <= 15
+
+
+def test_a_set_of_which_no_group_was_sent_whole_is_refused_not_broken(demo):
+    """An engine that fails underway leaves so much of a set."""
+    cover = mechanism("cover:k=5,m=3", pool=demo)
+    (whole,) = released(cover, SUBJECTS[:1])
+    heads = [string for string in whole if len({*_group(cover, string)} & {*whole}) == 3]
+    rest = [string for string in whole if string not in heads]
+    with pytest.raises(UsageError, match="no group was released whole"):
+        attack_company(cover, [rest], SUBJECTS[:1])
 
 
 def _group(cover, head):

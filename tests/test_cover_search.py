@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -78,6 +79,26 @@ def test_a_query_that_is_public_is_sent_only_as_drawn_and_the_result_says_so(dem
     assert seen == {True, False}
 
 
+def test_a_query_that_came_along_with_the_group_of_another_string_is_said_to_have_left(light):
+    """Groups overlap: a query that chance left out may be among the nearest of a drawn one."""
+    pool = Pool([MEMBER, *(f"{MEMBER} {number}" for number in range(8)), *"abcdefgh"], "light")
+    cover = mechanism("cover:k=2,m=6,p=0.5", pool=pool)
+    place = pool.place(MEMBER)
+    seen = set()
+    for members in combinations(range(len(pool)), 2):
+        company = cover.company(MEMBER, place, np.array(members))
+        left = MEMBER in cover.strings(np.array(members))
+        assert company.query_sent == company.sent == left
+        assert company.drawn == (place in members)
+        assert ("was sent as one of them" in company.whether_sent) == left
+        assert ("left out by chance" in company.whether_sent) == (not company.drawn)
+        seen.add((company.drawn, company.query_sent))
+    assert seen == {(True, True), (False, True), (False, False)}
+    for seed in range(20):
+        result = PrivateSearch(Obfuscator(cover, rng=seed), BM25([]), light).search(MEMBER)
+        assert result.query_sent == result.company.query_sent == (MEMBER in result.sent)
+
+
 def test_nothing_leaves_in_fresh_company(demo, light, tmp_path):
     engine, cover = Stranger(), Obfuscator(mechanism("cover", pool=demo))
     with pytest.raises(UsageError, match="--fresh"):
@@ -95,6 +116,18 @@ def test_nothing_leaves_if_the_engine_takes_fewer_queries(demo, light, tmp_path)
         search.search(QUERY)
     assert not engine.heard
     assert not ledger.entries()
+
+
+def test_a_pool_with_strings_that_no_engine_is_sent_is_refused_before_anything_is_drawn(
+    engine, light, tmp_path
+):
+    pool = Pool([*"abcdef", "long " * 401], "light")
+    assert pool.longest == 2004
+    cover = Obfuscator(mechanism("cover:k=2", pool=pool))
+    ledger = Ledger.open(tmp_path)
+    with pytest.raises(UsageError, match="over 2,000 characters"):
+        PrivateSearch(cover, engine, light, ledger).search(QUERY)
+    assert not ledger.spent()
 
 
 def test_nothing_leaves_when_the_budget_is_spent_or_nothing_bounds_the_cost(demo, light, tmp_path):

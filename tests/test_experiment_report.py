@@ -160,6 +160,33 @@ def test_quipu_scores_use_queries_that_have_both(tmp_path: Path) -> None:
     assert score.queries == 11
 
 
+def test_a_curve_over_what_hides_more_the_larger_it_is_starts_with_the_largest(
+    tmp_path: Path,
+) -> None:
+    systems = [{"spec": "cover:p=0.9", "label": "cover", "parameter": "k"}]
+    folder = write_folder(
+        tmp_path,
+        mechanisms=("cover",),
+        epsilons=(10, 20, 50),
+        releases=("once",),
+        tasks=(),
+        words=0,
+        experiment={"systems": systems},
+    )
+    results = Results(folder)
+    (score,) = quipu_scores(results, PLACE, risk="motivated[light]").values()
+    risk, utility = results.values("motivated[light]", PRIVACY), results.values("nDCG@10", PLACE)
+    (itself,) = results.values("nDCG@10", PLACE, "no privacy").values()
+    (points,) = curves(utility).values()
+    assert [point.epsilon for point in points] == [10, 20, 50]
+    largest_first = points[::-1]
+    assert score == quipu(
+        [list(risk[point].values()) for point in largest_first],
+        [list(utility[point].values()) for point in largest_first],
+        best=list(itself.values()),
+    )
+
+
 def test_words_and_tasks_are_summed_up(results: Results, tables: dict[str, Table]) -> None:
     words = results.words.to_pylist()
     backs = [

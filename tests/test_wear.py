@@ -87,15 +87,19 @@ def test_what_has_no_company_or_is_not_remembered_says_nothing(ask, toy, engine,
 def test_the_command_says_it(home, tmp_path):
     cover = ("--cover", "5", "--pool", "demo", "--encoder", "light", "--rerank", "none")
 
-    def run(query, *options):
+    def run(query, *options, code=0):
         done = as_text(run_command("search", query, *cover, *options, home=home, columns=100))
-        assert done.returncode == 0, done.stderr
-        return " ".join(done.stdout.split())
+        assert done.returncode == code, done.stderr
+        return done
 
-    first, second, third, _ = ON_ONE_SUBJECT
-    assert json.loads(run(first, "--json"))["worn_out"] is None
-    assert "worn out" not in run(second)
-    assert "This subject is worn out: by the ledger, queries on it have had 3 different" in run(
-        third
-    )
-    assert "3 different companies" in json.loads(run(first, "--json"))["worn_out"]
+    first, second, third, fourth = ON_ONE_SUBJECT
+    assert json.loads(run(first, "--json").stdout)["worn_out"] is None
+    assert "worn out" not in run(second).stderr
+    sentence = "This subject is worn out: by the ledger, queries on it have had 3 different"
+    assert sentence in run(third).stderr
+    assert "3 different companies" in json.loads(run(first, "--json").stdout)["worn_out"]
+    # Before anything is sent: an engine that is not there got nothing.
+    nobody = tmp_path / "nobody.toml"
+    keys = 'name = "n"', 'results = "r"', 'id = "i"', 'title = "t"'
+    nobody.write_text("\n".join([*keys, 'url = "http://127.0.0.1:9/search?q={query}"']))
+    assert "worn out" in run(fourth, "--engine", f"http:{nobody}", code=1).stderr

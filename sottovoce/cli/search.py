@@ -59,7 +59,7 @@ class SearchOptions(EngineOptions):
         typer.Option(help="How queries are drawn; once if the mechanism can, else independent."),
     ] = None
     pooling: Annotated[Pooling, typer.Option(help="How answers are put together.")] = "union"
-    top: Annotated[int, typer.Option(help="Hits to show.")] = defaults.TOP
+    top: Annotated[int, typer.Option(min=1, help="Hits to show.")] = defaults.TOP
     ledger: Annotated[
         bool,
         typer.Option(
@@ -148,15 +148,16 @@ def search(
     layout.check(obfuscator.mechanism)
     chosen = texts.protect is not None or texts.unprotected is not None
     private_search = _prepare(how, obfuscator, layout, drop_function_words=not chosen)
+    release = private_search.count(query)
+    worn = worn_out(private_search, release.result.company)
+    if worn:  # Before anything is sent: whoever reads it in time may still end this.
+        typer.secho(worn, fg="yellow", err=True)
     with progress_bar("asking, one query after the other") as progress:
-        result = private_search.search(query, how.top, on_step=_shown_while_sending(progress))
-    worn = worn_out(private_search, result.company)
+        result = private_search.send(release, how.top, on_step=_shown_while_sending(progress))
     if as_json:
         print_json({**result.to_dict(), "worn_out": worn})
         return
     show(result, private_search)
-    if worn:
-        new_console().print(worn, style="bold yellow", markup=False)
 
 
 def _refuse_for_stores(how: SearchOptions, groups: Sequence[Any]) -> None:

@@ -99,7 +99,9 @@ def quipu_scores(
         A measure, as ``motivated[light]`` or ``words[mode]``; or ``strongest``: at each epsilon the
         attack that gets most there.
 
-    Over queries that have both values at every epsilon; the anchored score ends at the utility of
+    Points go from the most private to the least: from the smallest epsilon, or from the largest
+    value of a parameter that hides more the larger it is. Over queries that have both values at
+    every one of them; the anchored score ends at the utility of
     those queries without privacy.
     """
     utilities = results.values(utility, place)
@@ -115,6 +117,8 @@ def quipu_scores(
         queries = [query for query in measured[0] if all(query in values for values in measured)]
         if len(points) < 2 or not queries:
             continue
+        if curve.mechanism in results.descending:
+            points.reverse()
         best = [itself[query] for query in queries if query in itself]
         scores[curve] = quipu(
             [[risks[point][query] for query in queries] for point in points],

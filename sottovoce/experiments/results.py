@@ -25,6 +25,7 @@ from sottovoce.experiments.measures import (
 from sottovoce.experiments.store import MANIFEST
 from sottovoce.experiments.tables import ALWAYS, FILES, PRIVATE, make_table, need_arrow
 from sottovoce.files import parse_json
+from sottovoce.mechanisms import parse
 from sottovoce.types import Float64Array
 
 if TYPE_CHECKING:
@@ -194,6 +195,16 @@ class Results:
             if attack in attackers:
                 return str(attackers[attack])
         return "what is not recorded"
+
+    @cached_property
+    def descending(self) -> frozenset[str]:
+        """Mechanisms whose curves run over what hides more the larger it is, as k of cover does."""
+        systems = self.manifest.get("experiment", {}).get("systems", ())
+        return frozenset(
+            system["label"]
+            for system in systems
+            if parse(system["spec"])[0].hides_more_the_larger(system["parameter"])
+        )
 
     def grid(self, measure: Measure | str, place: Place, system: str = PRIVATE) -> Grid:
         """The same as an array; settings and queries in order of appearance."""

@@ -34,9 +34,12 @@ ROWS_AT_A_TIME = 8192
 """Tokens drawn and decided at once; bounds the memory of a call."""
 
 
-def parameter(default: Any, help: str) -> Any:
-    """A parameter of a mechanism with its one-line explanation."""
-    return field(default=default, metadata={"help": help})
+def parameter(default: Any, help: str, *, larger_hides: bool = False) -> Any:
+    """A parameter of a mechanism with its one-line explanation.
+
+    ``larger_hides``: more is hidden the larger it is; a curve over it starts with the largest.
+    """
+    return field(default=default, metadata={"help": help, "larger_hides": larger_hides})
 
 
 def resource() -> Any:
@@ -117,6 +120,12 @@ class Mechanism(ABC):
     def parameters(cls) -> tuple[Field[Any], ...]:
         """The fields that a spec may set."""
         return tuple(f for f in fields(cls) if "resource" not in f.metadata)
+
+    @classmethod
+    def hides_more_the_larger(cls, name: str) -> bool:
+        """Whether a parameter of this public name is one that hides more the larger it is."""
+        fields_of_name = (field for field in cls.parameters() if public_name(field) == name)
+        return any(field.metadata.get("larger_hides", False) for field in fields_of_name)
 
     @classmethod
     def resources(cls) -> tuple[str, ...]:

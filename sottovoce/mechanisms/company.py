@@ -25,7 +25,8 @@ class Company:
         How many strings were released, in how many groups of what size, of how many in all.
     representative, is_text, drawn, sent
         The string of the pool that stands for the text; whether it is the text itself; whether
-        chance put it, or its group, into the set; whether it was then sent.
+        chance put it, or its group, into the set; whether it was sent: of groups that are not its
+        own it can be a member, too.
     inclusion, epsilon
         How likely that was, and what the set tells between any two texts; None: without bound.
     subjects
@@ -88,10 +89,18 @@ class Company:
     @property
     def whether_sent(self) -> str:
         """Whether the text itself, or what stands for it, is in the set; without any text."""
+        by_chance = (
+            ""
+            if self.drawn
+            else " Its own group was left out by chance: it belongs to another one, too."
+        )
         if self.query_sent:
-            return "The query itself is public, and was sent as one of them."
+            return f"The query itself is public, and was sent as one of them.{by_chance}"
         if self.sent:
-            return "The query itself was not sent: the nearest public one was, as one of them."
+            return (
+                "The query itself was not sent: the nearest public one was, as one of "
+                f"them.{by_chance}"
+            )
         which = "the query itself, which is public," if self.is_text else "the nearest public one"
         if self.drawn:
             return f"The engine failed before {which} was sent."

@@ -79,7 +79,7 @@ class Cover(SetMechanism):
     hides: ClassVar[str] = "string"
     """What the law hides among others of its kind."""
 
-    k: int = parameter(20, "strings in a set; groups of them, if m is above 1")
+    k: int = parameter(20, "strings in a set; groups of them, if m is above 1", larger_hides=True)
     p: float = parameter(USUAL_P, "chance that the text's own string is in the set; below 1")
     m: int = parameter(1, "strings in a group: one of the pool and the m - 1 nearest to it")
     decoys: Decoys = parameter(
@@ -206,16 +206,16 @@ class Cover(SetMechanism):
     def company(self, text: str, representative: int, members: IntArray) -> Company:
         """What a set is worth for this text, for the stated prior."""
         epsilon = self.law.epsilon
-        drawn = bool((np.asarray(members) == representative).any())
+        released = self.group(members)
         return Company(
-            queries=len(self.group(members)),
+            queries=len(released),
             groups=self.k,
             group_size=self.m,
             pool=len(self.pool),
             representative=self.pool.strings[representative],
             is_text=folded_text(text) == folded_text(self.pool.strings[representative]),
-            drawn=drawn,
-            sent=drawn,
+            drawn=bool((np.asarray(members) == representative).any()),
+            sent=representative in released,
             inclusion=self.p,
             epsilon=epsilon if math.isfinite(epsilon) else None,
             guesses=self._guesses(members),

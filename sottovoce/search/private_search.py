@@ -14,11 +14,11 @@ from sottovoce.engines.base import EngineError, LocalEngine, SearchEngine
 from sottovoce.errors import PrivacyWarning, SottovoceError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Entry, Ledger, Receipt
-from sottovoce.mechanisms.base import require
+from sottovoce.mechanisms.base import SetMechanism, require
 from sottovoce.mechanisms.company import Company
 from sottovoce.obfuscation import Obfuscation, Obfuscator
 from sottovoce.randomness import is_seeded
-from sottovoce.search.boundary import Answers, Boundary, Outgoing
+from sottovoce.search.boundary import LONGEST_QUERY, Answers, Boundary, Outgoing
 from sottovoce.search.pooling import Pooled, pool
 from sottovoce.search.reranking import Ranked, Reranker, rerank
 from sottovoce.text import folded_text
@@ -162,6 +162,14 @@ class PrivateSearch:
         require(self.depth >= 1, f"depth must be at least 1, got {self.depth}")
         if self.obfuscator.keeps_company:
             self._require_memory()
+        mechanism = self.obfuscator.mechanism
+        if isinstance(mechanism, SetMechanism):
+            # A set with it would be refused, and drawn again for the same query each time.
+            require(
+                mechanism.pool.longest <= LONGEST_QUERY,
+                f"the pool has strings of over {LONGEST_QUERY:,} characters, which no engine is "
+                "sent: 'sottovoce pools make NAME --from FILE' leaves them out",
+            )
         if is_seeded(self.obfuscator.rng) and self.engine.remote:
             warnings.warn(
                 "a seeded search protects nobody: whoever has the seed can undo it",
@@ -364,7 +372,7 @@ def _company_sent(company: Company | None, sent: tuple[str, ...]) -> Company | N
     if company is None:
         return None
     left = folded_text(company.representative) in map(folded_text, sent)
-    return replace(company, queries=len(sent), sent=company.drawn and left)
+    return replace(company, queries=len(sent), sent=left)
 
 
 def _words(text: str) -> set[str]:

@@ -62,6 +62,10 @@ def sets_of_cover(
     seen = []
     for released, text, place, person in zip(sets, texts, meant.tolist(), owners, strict=True):
         heads = np.array(_heads(cover, released), dtype=np.int64)
+        if not len(heads):
+            raise UsageError(
+                "of some set no group was released whole: attack what all queries were sent of"
+            )
         (at,) = np.nonzero(heads == place)
         inside, outside = cover.log_odds(heads)
         seen.append(
