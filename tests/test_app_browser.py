@@ -27,6 +27,8 @@ from browser import (
 
 from sottovoce.collections import demo_log
 from sottovoce.defaults import SEARCH_EPSILON
+from sottovoce.guarantees import Guarantee
+from sottovoce.ledger import Entry, Ledger
 from sottovoce.mechanisms import names
 from sottovoce.text import folded_text
 
@@ -267,9 +269,38 @@ def test_the_usual_voice_is_in_company_where_its_queries_fit(page_as_it_opens):
     page = page_as_it_opens
     assert page.locator("#voice-in-company").is_checked()
     assert "In company is chosen" in page.inner_text("#voice-why")
+    assert not page.locator("#own-queries").is_visible()
     search(page)
     assert {folded_text(line) for line in sent(page)} <= set(map(folded_text, demo_log()))
     assert len(sent(page)) == 20
+
+
+def test_a_preview_in_company_says_what_it_is_worth(page_as_it_opens):
+    page = page_as_it_opens
+    page.fill("#query", QUERY)
+    page.click("#preview")
+    page.wait_for_selector("#send")
+    typed = page.inner_text("#typed")
+    assert "20 queries, drawn from 5,141 public ones" in typed
+    assert "them" in page.locator("#typed p").first.inner_text()
+    assert "was sent" not in typed
+
+
+def test_a_history_of_one_s_own_is_warned_about_on_the_page(chrome, tmp_path):
+    folder, history = home(tmp_path / "home"), tmp_path / "history.txt"
+    own = [f"My own query number {number}" for number in range(30)]
+    history.write_text("\n".join(own), encoding="utf-8")
+    ledger = Ledger.open(folder / "ledger")
+    for text in own[:5]:
+        promise = Guarantee("metric", 1.0, "euclidean")
+        ledger.charge(Entry(text, ("a",), "cmp:epsilon=1", "once", promise, 1, "bm25"))
+    said = "5 of the 30 strings of this pool are texts that you have hidden before"
+    with serving(folder, "--rerank", "light", "--log", str(history)) as service:
+        assert said in " ".join(service.log.read_text().split())
+        with opened(chrome, service, voice=None) as page:
+            assert page.locator("#voice-in-company").is_checked()
+            assert page.locator("#own-queries").is_visible()
+            assert said in page.inner_text("#own-queries")
 
 
 def test_a_worn_out_subject_is_said_before_sending_and_after(page_as_it_opens):

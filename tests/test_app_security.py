@@ -474,6 +474,7 @@ def test_a_port_that_is_taken_is_said_so(home):
         ("--collection", "nowhere"),
         ("--engine", "bm26"),
         ("--log", "nowhere.txt"),
+        ("--pool", "nowhere"),
         ("--host", "x y"),
     ],
 )

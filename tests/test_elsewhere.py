@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from dataclasses import dataclass, field
@@ -119,6 +120,21 @@ def test_what_the_app_only_showed_has_not_left(forwarder, tmp_path):
     with pytest.raises(OtherCompanyError, match="record 2 of the ledger"):
         run_search(parts, previews, later, lambda event: None)
     assert forwarder.asked == 5
+
+
+def test_the_app_and_the_command_ask_elsewhere_in_one_company(forwarder, home, tmp_path):
+    """They read the same file, so that neither refuses what the other has sent."""
+    engine, log = forwarder.file(tmp_path, elsewhere=True, pause=0), tmp_path / "log.txt"
+    log.write_text("\n".join(f"Public Query {number}" for number in range(60)), encoding="utf-8")
+    query = "something asked in both"
+    parts = LoadedParts(Settings(engine=engine, reranker="none", token="not empty", log=str(log)))
+    run_search(parts, Previews(), SearchBody(query=query), lambda event: None)
+    assert forwarder.asked == 20
+    cover = ("--cover", "20", "--pool", log, "--engine", engine, "--rerank", "none")
+    done = as_text(run_command("search", query, *cover, "--json", home=home))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["recalled"]
+    assert forwarder.asked == 40
 
 
 def test_a_server_that_keeps_queries_to_itself_gets_them_as_they_come(forwarder, pool, tmp_path):

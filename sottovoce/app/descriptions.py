@@ -15,7 +15,8 @@ from sottovoce.app import measured
 from sottovoce.app.loaded import LoadedParts, Protection, account_of
 from sottovoce.app.measured import MAIN, Figure, Measured, Summary
 from sottovoce.app.openapi import Like
-from sottovoce.app.schemas import VOICES, ProtectionBody
+from sottovoce.app.schemas import VOICES, ProtectionBody, Voice
+from sottovoce.app.usual_voice import size_in_words
 from sottovoce.errors import SpaceError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Budget, Ledger, NoLedgerError, Promise, Record, Spent, in_words
@@ -210,17 +211,24 @@ class DescribedVoice(DescribedSetting):
 
 
 class Voices(TypedDict):
-    """The voices, which is the default and why, and where their figures come from."""
+    """The voices, which is the default and why, and where their figures come from.
+
+    ``warning``: the public queries seem to be the person's own; only whoever has the token is told.
+    """
 
     default: str
     why_default: str
+    warning: str | None
     measured: dict[str, Any] | None
     not_measured: str | None
     voices: list[DescribedVoice]
 
 
-def all_voices(parts: LoadedParts) -> Voices:
-    """The voices, each with what it promises and what was measured of it."""
+def all_voices(parts: LoadedParts, *, trusted: bool = False) -> Voices:
+    """The voices, each with what it promises and what was measured of it.
+
+    ``trusted``: whether it is for the person, who may know what the ledger holds.
+    """
     summary, usual, company = (
         measured.summary_of(parts),
         parts.usual_voice(),
@@ -229,19 +237,26 @@ def all_voices(parts: LoadedParts) -> Voices:
     return {
         "default": usual.id,
         "why_default": usual.why,
+        "warning": parts.own_queries() if trusted and company else None,
         "measured": measured.origin(summary) if summary else None,
         "not_measured": None if summary else measured.not_measured(parts),
         "voices": [
             {
                 "id": voice.id,
                 "name": voice.name,
-                "line": voice.line,
+                "line": _line(voice, parts.usual_variants),
                 **_setting(parts, parts.protection(ProtectionBody(voice=voice.id)), summary),
             }
             for voice in VOICES
             if company or voice.epsilon is not None
         ],
     }
+
+
+def _line(voice: Voice, queries: int) -> str:
+    """A voice in words; a company that is smaller than usual says so."""
+    size = size_in_words(queries) if voice.epsilon is None else None
+    return voice.line if size is None else f"{voice.line} It is a company {size}."
 
 
 def describe_setting(body: ProtectionBody, parts: LoadedParts) -> DescribedSetting:

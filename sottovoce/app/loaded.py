@@ -10,13 +10,14 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sottovoce import defaults
+from sottovoce.app.public_queries import read_public_queries
 from sottovoce.app.schemas import VOICES, ProtectionBody, given_parameters
 from sottovoce.app.settings import Settings
 from sottovoce.app.usual_voice import IN_COMPANY, UsualVoice, usual_voice
 from sottovoce.engines.base import language_of, uses_order
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.guarantees import Guarantee
-from sottovoce.ledger import Ledger, Promise
+from sottovoce.ledger import Ledger, Promise, own_queries_among
 from sottovoce.mechanisms.base import Mechanism, SetMechanism
 from sottovoce.mechanisms.build import build, parse
 from sottovoce.mechanisms.cover_choice import CoverChoice, cover_for, usual_decoys
@@ -85,7 +86,8 @@ class LoadedParts:
         self.space: Lazy[WordSpace] = Lazy(self._load_space)
         self.fitted_space: Lazy[WordSpace] = Lazy(self._fit_space)
         self.log: Lazy[QueryLog] = Lazy(self._load_log)
-        self.pool: Lazy[Pool] = Lazy(self._load_pool)
+        self.public_queries: Lazy[Pool] = Lazy(lambda: read_public_queries(self.settings))
+        self.pool: Lazy[Pool] = Lazy(lambda: self.public_queries().prepare())
         self.corpus: Lazy[LocalEngine] = Lazy(self._load_corpus)
         self.log_sha256: Lazy[str] = Lazy(self._hash_log)
         self._mechanisms: OrderedDict[tuple[Any, ...], Mechanism] = OrderedDict()
@@ -98,6 +100,8 @@ class LoadedParts:
         """Load what people named: a wrong name ends the start."""
         self.engine()
         self.log()
+        if self.settings.names_public_queries:
+            self.public_queries()
 
     def load_all(self) -> None:
         """Load what a first search needs; what is missing is said in ``problems``."""
@@ -208,6 +212,10 @@ class LoadedParts:
             return False
         return True
 
+    def own_queries(self) -> str | None:
+        """A warning where queries would leave in company of what the person asked before."""
+        return own_queries_among(self.public_queries().strings)
+
     def usual_voice(self) -> UsualVoice:
         """The voice of requests that name none."""
         self.engine()
@@ -215,6 +223,7 @@ class LoadedParts:
             self.settings,
             own_documents=not self._collection_is_searched,
             can_hide=self.offers_company(),
+            queries=self.usual_variants,
         )
 
     def pipeline(self, mechanism: Mechanism) -> TextPipeline:
@@ -306,13 +315,6 @@ class LoadedParts:
         from sottovoce.experiments.fingerprints import digest
 
         return digest(self.log().queries)
-
-    def _load_pool(self) -> Pool:
-        from sottovoce.pools import Pool, load_pool
-
-        if self.settings.log == "demo":
-            return load_pool("demo")
-        return Pool(self.log().queries, "auto", name="log").prepare()
 
     def _load_corpus(self) -> LocalEngine:
         from sottovoce.engines import BM25

@@ -16,6 +16,8 @@ MOST_VARIANTS = 100
 MOST_CHARACTERS = 200_000
 """Characters times variants that one request may ask for."""
 MOST_TEXTS = 20_000
+SET_WITH_ONE_IN = frozenset({"decoys"})
+"""What may be set of a cover that ``one_in`` chooses: all else would undo what it says."""
 LARGEST_TABLE = 8_000_000
 
 Query = Annotated[
@@ -156,6 +158,11 @@ class ProtectionBody(Body):
         others = (self.mechanism, self.epsilon, self.n, self.release)
         if self.one_in is not None and any(other is not None for other in others):
             raise ValueError("one_in chooses the mechanism: give either it or the details")
+        if self.one_in is not None and not SET_WITH_ONE_IN.issuperset(self.set):
+            raise ValueError(
+                "one_in chooses k, m and p, and of set takes decoys alone: leave the others out, "
+                "or name the mechanism by its spec in place of one_in, as cover:k=20,p=0.8"
+            )
         if self.most_queries is not None and self.one_in is None:
             raise ValueError("most_queries goes with one_in: say among how many to hide")
         return self

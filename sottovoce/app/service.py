@@ -125,9 +125,10 @@ def _open_routes(app: FastAPI, service: Service) -> None:
         return await service.describe(descriptions.all_mechanisms)
 
     @app.get("/v1/voices", **documented(Voices))
-    async def voices() -> Response:
+    async def voices(request: Request) -> Response:
         """The privacy settings in words, with what was measured of each on this collection."""
-        return await service.describe(descriptions.all_voices)
+        told = partial(descriptions.all_voices, trusted=request.state.trusted)
+        return await service.describe(told)
 
     @app.get("/v1/plane", **documented(Plane))
     async def plane() -> Response:

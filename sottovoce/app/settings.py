@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from sottovoce import defaults
+from sottovoce.collections import DEMO
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 PORT = 8765
@@ -29,8 +30,10 @@ class Settings:
     engine: str = defaults.ENGINE
     reranker: str = defaults.RERANKER
     space: str | None = None
-    log: str = "demo"
+    log: str = DEMO
     """The query log that an attacker is taken to have."""
+    pool: str | None = None
+    """The public queries among which queries leave in company; None for those of the log."""
     depth: int | None = None
     """Documents taken from each answer; None for the usual number."""
     shuffle: bool | None = None
@@ -50,6 +53,11 @@ class Settings:
         with_port = {name if _PORT.search(name) else f"{name}:{self.port}" for name in names}
         # Browsers leave the usual port out.
         return frozenset(with_port | {name.removesuffix(":80") for name in with_port})
+
+    @property
+    def names_public_queries(self) -> bool:
+        """Whether somebody named those among which queries leave in company."""
+        return (self.log if self.pool is None else self.pool) != DEMO
 
     @property
     def base(self) -> str:

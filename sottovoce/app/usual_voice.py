@@ -8,9 +8,12 @@ from sottovoce import defaults
 from sottovoce.app.schemas import SEARCH_VOICE
 from sottovoce.app.settings import Settings
 from sottovoce.choices import VoiceId
-from sottovoce.collections import DEMO
 
 IN_COMPANY: VoiceId = "in-company"
+LEAST_COMPANY = 10
+"""Queries that a company has at least where nobody chose it. Of nine or fewer, whoever knows no
+more than how the others are drawn names the one that is meant at least once in ten guesses (.9 / k,
+:attr:`sottovoce.mechanisms.CoverChoice.best_guess`), and who knows more does better."""
 
 
 class UsualVoice(NamedTuple):
@@ -20,23 +23,38 @@ class UsualVoice(NamedTuple):
     why: str
 
 
-def usual_voice(settings: Settings, *, own_documents: bool, can_hide: bool) -> UsualVoice:
+def usual_voice(
+    settings: Settings,
+    *,
+    own_documents: bool,
+    can_hide: bool,
+    queries: int = defaults.VARIANTS,
+) -> UsualVoice:
     """In company where its public queries fit what is searched, else as ``search`` does it.
 
-    They fit if somebody named the log they come from, or if the demo's are asked of the demo
-    collection. ``own_documents``: the engine has some, and does not search the collection.
-    ``can_hide``: the log makes a pool with enough lines for a set, and the engine takes one.
+    They fit if somebody named them, or if the demo's are asked of the demo collection.
+    ``own_documents``: the engine has some, and does not search the collection. ``can_hide``: there
+    are enough public queries for a set, and the engine takes one. ``queries``: as many leave.
     """
-    named = settings.log != DEMO
+    has_pool = settings.pool is not None
     if not can_hide:
+        small = "pool is too small" if has_pool else "query log is no pool"
         return UsualVoice(
             SEARCH_VOICE,
-            "A murmur is chosen, since this query log is no pool to hide in, or the engine takes "
-            "no more than one query: for a voice in company name a longer public log with --log.",
+            f"A murmur is chosen, since this {small} to hide in, or the engine takes "
+            "no more than one query: for a voice in company name a longer public log with --log, "
+            "or a pool with --pool.",
         )
-    if named:
+    if queries < LEAST_COMPANY:
         return UsualVoice(
-            IN_COMPANY, "In company is chosen, since you named a public query log to draw it from."
+            SEARCH_VOICE,
+            f"A murmur is chosen: a company would be {size_in_words(queries)}. Of fewer than "
+            f"{LEAST_COMPANY} you can choose it; if the server is yours, raise its most_queries.",
+        )
+    if settings.names_public_queries:
+        source = "pool" if has_pool else "query log"
+        return UsualVoice(
+            IN_COMPANY, f"In company is chosen, since you named a public {source} to draw it from."
         )
     if settings.collection == defaults.COLLECTION and not own_documents:
         return UsualVoice(
@@ -46,6 +64,14 @@ def usual_voice(settings: Settings, *, own_documents: bool, can_hide: bool) -> U
         )
     return UsualVoice(
         SEARCH_VOICE,
-        "A murmur is chosen: in company finds only what some line of the query log asks for, and "
-        "the demo's log is on other things. Name a public log of queries like yours with --log.",
+        "A murmur is chosen: in company finds only what some public query asks for, and those of "
+        "the demo are on other things. Name public queries like yours, a log with --log or a pool "
+        "with --pool.",
     )
+
+
+def size_in_words(queries: int) -> str | None:
+    """How small a company is, and why, where the engine takes fewer queries than usual."""
+    if queries >= defaults.VARIANTS:
+        return None
+    return f"of {queries} only, because this engine takes at most {queries} queries a search"

@@ -14,6 +14,7 @@ from sottovoce.cli.options import (
     AsJson,
     Corpus,
     DeviceOptions,
+    PoolSource,
     Seed,
     SpaceOptions,
     build_mechanism,
@@ -89,12 +90,7 @@ def attack(
             "in English, or all alike."
         ),
     ] = None,
-    pool: Annotated[
-        str | None,
-        typer.Option(
-            help="Public strings that cover and comet release: demo, a pool's name, a file …"
-        ),
-    ] = None,
+    pool: PoolSource = None,
     pool_encoder: Annotated[
         str,
         typer.Option(help="The encoder that comet used: auto, light, strong, a folder."),

@@ -14,6 +14,7 @@ from sottovoce import defaults
 from sottovoce.choices import VoiceId
 from sottovoce.cli.option_groups import grouped
 from sottovoce.cli.options import EngineOptions, LayoutOptions, Space
+from sottovoce.cli.public_options import PublicOptions
 from sottovoce.cli.serve import service_token
 from sottovoce.errors import need
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 def mcp(
     searched: EngineOptions,
     layout: LayoutOptions,
+    public: PublicOptions,
     voice: Annotated[
         VoiceId, typer.Option(help="How low the agent speaks; it cannot change that.")
     ] = defaults.VOICE,
@@ -39,10 +41,6 @@ def mcp(
         bool, typer.Option("--unlimited", help="Serve even if the ledger has no budget.")
     ] = False,
     space: Space = None,
-    log: Annotated[
-        str,
-        typer.Option(metavar="LOG|demo", help="Query log that the attacker is assumed to have."),
-    ] = "demo",
 ) -> None:
     """Give agents private search, obfuscation and their risk as tools (MCP).
 
@@ -76,13 +74,15 @@ def mcp(
         reranker=searched.rerank,
         depth=searched.depth,
         space=space,
-        log=log,
+        log=public.log,
+        pool=public.pool,
         shuffle=layout.shuffle,
         pad_to=layout.pad,
         token=service_token(),
     )
     parts = LoadedParts(settings)
     parts.load_named()
+    public.say_if_own(parts)
     threading.Thread(target=parts.load_all, name="loading", daemon=True).start()
     server = create_server(AgentTools(parts, voice))
     with single_threaded_blas():

@@ -51,6 +51,14 @@ HowReleased: TypeAlias = Annotated[
 Parameters: TypeAlias = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Mechanism parameter.")
 ]
+PoolSource: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--pool",
+        help="Public strings that cover (the voice in company) and comet release: demo, a pool's "
+        "name, a file …",
+    ),
+]
 Port: TypeAlias = Annotated[
     int, typer.Option(min=0, max=65535, help="Where to listen; 0 for any free port.")
 ]
@@ -115,12 +123,7 @@ class ResourceOptions(SpaceOptions):
     """What any mechanism works on."""
 
     corpus: Corpus = None
-    pool: Annotated[
-        str | None,
-        typer.Option(
-            help="Public strings that cover and comet release: demo, a pool's name, a file …"
-        ),
-    ] = None
+    pool: PoolSource = None
     encoder: Annotated[
         str,
         typer.Option(help="Sentence encoder of the pool: auto, light, strong, a model's folder."),

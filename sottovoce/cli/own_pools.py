@@ -1,35 +1,15 @@
-"""Whether a pool seems to be made of a person's own queries, as far as the ledger can tell."""
+"""The warning that a pool seems to be made of a person's own queries."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import typer
 
-FEW = 5
-"""Fewer strings may stand in a pool by chance."""
-SHARE = 0.1
-"""A public list holds a smaller share of one person's queries."""
-
 
 def say_if_own(strings: Sequence[str]) -> None:
-    """Warn where many strings of a pool are texts that the ledger has hidden.
+    """Warn where many strings of a pool are texts that the ledger has hidden."""
+    from sottovoce.ledger import own_queries_among
 
-    It cannot see what was never counted there, a browser's history say.
-    """
-    from sottovoce.ledger import Ledger, LedgerError
-
-    least = max(FEW, math.ceil(SHARE * len(strings)))
-    try:
-        hidden = Ledger.open(create=False).hidden_among(strings, least)
-    except LedgerError:  # There is none, or it is damaged: whoever releases something says so.
-        return
-    if hidden >= least:
-        typer.secho(
-            f"{hidden:,} of the {len(strings):,} strings of this pool are texts that you have "
-            "hidden before. A pool must be public, and chosen without looking at what you ask: a "
-            "pool of your own queries gives away the others as well",
-            fg="yellow",
-            err=True,
-        )
+    if warning := own_queries_among(strings):
+        typer.secho(warning, fg="yellow", err=True)

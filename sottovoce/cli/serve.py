@@ -14,6 +14,7 @@ import typer
 
 from sottovoce.cli.option_groups import grouped
 from sottovoce.cli.options import AllowedHosts, EngineOptions, Host, LayoutOptions, Port, Space
+from sottovoce.cli.public_options import PublicOptions
 from sottovoce.errors import SottovoceError, UsageError, need
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 def serve(
     searched: EngineOptions,
     layout: LayoutOptions,
+    public: PublicOptions,
     port: Port = 8765,
     host: Host = "127.0.0.1",
     allow_host: AllowedHosts = None,
@@ -35,13 +37,6 @@ def serve(
         typer.Option("--searxng-json", help="Answer programs that search with SearXNG, too."),
     ] = False,
     space: Space = None,
-    log: Annotated[
-        str,
-        typer.Option(
-            metavar="LOG|demo",
-            help="Public query log: attackers are assumed to have it, company is drawn of it.",
-        ),
-    ] = "demo",
 ) -> None:
     """Open the local app: search in a low voice, in the browser.
 
@@ -56,6 +51,8 @@ def serve(
       sottovoce serve --collection my-articles --engine dense --rerank strong
 
       sottovoce serve --engine http:searxng.toml --port 0 --no-browser
+
+      sottovoce serve --engine http:searxng.toml --pool medical
 
       sottovoce serve --searxng-json
     """
@@ -77,7 +74,8 @@ def serve(
             reranker=searched.rerank,
             depth=searched.depth,
             space=space,
-            log=log,
+            log=public.log,
+            pool=public.pool,
             shuffle=layout.shuffle,
             pad_to=layout.pad,
             token=service_token(),
@@ -85,6 +83,7 @@ def serve(
         )
         service = Service(settings)
         service.parts.load_named()
+        public.say_if_own(service.parts)
         run(
             create_app(service=service),
             settings,

@@ -17,6 +17,7 @@ from sottovoce.ledger.entries import (
     unit,
 )
 from sottovoce.ledger.ledger import Ledger
+from sottovoce.ledger.own_queries import own_queries_among
 
 __all__ = [
     "Budget",
@@ -33,5 +34,6 @@ __all__ = [
     "Record",
     "Spent",
     "in_words",
+    "own_queries_among",
     "unit",
 ]

@@ -7,8 +7,10 @@ from collections import OrderedDict
 import pytest
 from service_client import QUERY, events
 
+from sottovoce.app.searching import not_sent_yet
 from sottovoce.collections import demo_log
 from sottovoce.ledger import Ledger
+from sottovoce.mechanisms.company import UNIFORM, Company
 from sottovoce.pools import Pool
 from sottovoce.text.comparing import folded_text
 
@@ -88,6 +90,48 @@ def test_a_voice_in_company_sends_public_queries_and_says_what_that_is_worth(cli
     assert first["company"]["whether_sent"]
     assert "names the one that stands for yours" in first["risk"]["sentence"]
     assert first["risk"]["query"]["knows"]
+
+
+def test_a_preview_in_company_says_what_that_is_worth_before_anything_is_sent(client):
+    drawn = client.post("/v1/preview", json={"query": QUERY, "voice": "in-company"}).json()
+    told = drawn["company"]
+    assert (told["sent"], told["query_sent"]) == (False, False)
+    assert "among them" in told["whether_sent"] or "one of them" in told["whether_sent"]
+    assert "sent" not in told["whether_sent"]
+    body = {"query": QUERY, "voice": "in-company", "preview": drawn["preview"]}
+    left = client.post("/v1/search", json=body).json()["company"]
+    for same in ("sentence", "representative", "is_text", "drawn", "guesses"):
+        assert told[same] == left[same]
+    assert told["drawn"] == left["sent"]
+
+
+@pytest.mark.parametrize(
+    ("is_text", "sent", "says"),
+    [
+        (True, True, "The query itself is public, and is one of them."),
+        (False, True, "not among them: the nearest public one is."),
+        (False, False, "Neither the query nor the public one"),
+        (True, False, "Neither the query nor the public one"),
+    ],
+)
+def test_what_a_preview_says_of_what_stands_for_the_query(is_text, sent, says):
+    company = Company(
+        queries=20,
+        groups=20,
+        group_size=1,
+        pool=100,
+        representative="a public query",
+        is_text=is_text,
+        drawn=sent,
+        sent=sent,
+        inclusion=0.9,
+        epsilon=5.0,
+        guesses={UNIFORM: 0.05},
+    )
+    told = not_sent_yet(company)
+    assert says in told["whether_sent"]
+    assert told["sentence"] == company.sentence
+    assert not told["sent"]
 
 
 @pytest.mark.parametrize("voices", [("in-company", "murmur"), ("murmur", "in-company")])

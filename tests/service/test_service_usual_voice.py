@@ -12,8 +12,10 @@ pytest.importorskip("fastapi")
 from service_client import QUERY, SETTINGS
 
 from sottovoce.app.settings import Settings
-from sottovoce.app.usual_voice import usual_voice
+from sottovoce.app.usual_voice import LEAST_COMPANY, usual_voice
 from sottovoce.collections import demo_log
+from sottovoce.guarantees import Guarantee
+from sottovoce.ledger import Entry, Ledger
 from sottovoce.pools import Pool
 from sottovoce.text import folded_text
 
@@ -29,6 +31,9 @@ from sottovoce.text import folded_text
         (Settings(), True, True, "murmur", "on other things"),
         (Settings(log="queries.tsv"), False, False, "murmur", "no pool to hide in"),
         (Settings(), False, False, "murmur", "no pool to hide in"),
+        (Settings(pool="medical"), True, True, "in-company", "you named a public pool"),
+        (Settings(log="q.tsv", pool="demo"), True, True, "murmur", "on other things"),
+        (Settings(pool="short"), True, False, "murmur", "pool is too small to hide in"),
     ],
 )
 def test_in_company_is_usual_where_its_public_queries_fit(
@@ -78,6 +83,49 @@ def test_in_company_has_the_decoys_that_search_would_have(client, monkeypatch):
             assert spec == f"cover:k=20,p=0.9,decoys={decoys}"
 
 
+@pytest.mark.parametrize("queries", [2, 5, LEAST_COMPANY - 1])
+def test_a_small_company_is_not_usual_and_says_why_it_is_small(queries):
+    for settings in (Settings(), Settings(log="queries.tsv")):
+        usual = usual_voice(settings, own_documents=False, can_hide=True, queries=queries)
+        assert usual.id == "murmur"
+        assert f"of {queries} only, because this engine takes at most {queries}" in usual.why
+    enough = usual_voice(Settings(), own_documents=False, can_hide=True, queries=LEAST_COMPANY)
+    assert enough.id == "in-company"
+
+
+def test_an_engine_that_takes_few_queries_makes_a_small_company(client, monkeypatch):
+    parts = client.app.state.service.parts
+    for most, usual in ((5, "murmur"), (12, "in-company")):
+        monkeypatch.setattr(parts.engine(), "most_queries", most)
+        told = client.get("/v1/voices").json()
+        assert told["default"] == usual
+        (company,) = (voice for voice in told["voices"] if voice["id"] == "in-company")
+        size = f"of {most} only, because this engine takes at most {most} queries a search"
+        assert size in company["line"]
+        assert company["spec"].startswith(f"cover:k={most},")
+        (murmur,) = (voice for voice in told["voices"] if voice["id"] == "murmur")
+        assert "only" not in murmur["line"]
+        unnamed = client.post("/v1/setting", json={}).json()["spec"]
+        assert unnamed == (murmur if usual == "murmur" else company)["spec"]
+
+
+def test_who_may_know_the_ledger_is_told_that_a_pool_is_their_own(client, monkeypatch):
+    parts = client.app.state.service.parts
+    own = [f"my own query {number}" for number in range(6)]
+    for text in own:
+        promise = Guarantee("metric", 1.0, "euclidean")
+        entry = Entry(text, ("a",), "cmp:epsilon=1", "once", promise, 1, "bm25")
+        Ledger.open().charge(entry)
+    assert client.get("/v1/voices").json()["warning"] is None
+    monkeypatch.setattr(parts, "public_queries", lambda: Pool(own, "light"))
+    told = client.get("/v1/voices")
+    assert "6 of the 6 strings of this pool are texts" in told.json()["warning"]
+    assert own[0] not in told.text
+    stranger = client.get("/v1/voices", headers={"X-Sottovoce-Token": "another-token"})
+    assert stranger.json()["warning"] is None
+    assert stranger.json()["default"] == told.json()["default"]
+
+
 def test_a_query_alone_is_no_company(client, monkeypatch):
     parts = client.app.state.service.parts
     monkeypatch.setattr(type(parts), "usual_variants", 1)
@@ -100,3 +148,20 @@ def test_a_request_may_say_one_in_how_many_instead(client):
         refused = client.post("/v1/search", json={"query": QUERY, **wrong})
         assert refused.status_code == 422
         assert "skin" not in refused.text
+
+
+@pytest.mark.parametrize("path", ["setting", "preview", "search", "risk"])
+@pytest.mark.parametrize("name", ["k", "m", "p", "k_", "p_", "subjects", "anything"])
+def test_what_one_in_promises_cannot_be_set_otherwise(client, path, name):
+    body = {} if path == "setting" else {"query": QUERY}
+    more = {"variants": ["football"]} if path == "risk" else {}
+    said = {"one_in": 20, "set": {name: 1, "decoys": "uniform"}}
+    refused = client.post(f"/v1/{path}", json={**body, **more, **said})
+    assert refused.status_code == 422
+    assert "name the mechanism by its spec" in refused.json()["error"]
+    assert not Ledger.open().entries()
+
+
+def test_by_its_spec_a_mechanism_is_taken_as_it_is(client):
+    named = client.post("/v1/setting", json={"mechanism": "cover:k=20,p=1"}).json()
+    assert named["guarantee"]["notion"] == "none"

@@ -33,9 +33,18 @@ function columns(query) {
   show(byId("typed"), el("blockquote", {}, query));
 }
 
+/** In what company a query leaves, or left, and what that is worth. */
+const inWords = (company) =>
+  [
+    el("p", { class: "plain" }, company.whether_sent),
+    !company.is_text && el("p", {}, `The public query that stands for it: “${company.representative}”.`),
+    el("p", {}, company.sentence),
+  ].filter(Boolean);
+
 /** The variants of a preview; nothing has been sent. */
 export function showPreview(query, drawn, onSend) {
   columns(query);
+  if (drawn.company) byId("typed").append(...inWords(drawn.company));
   byId("left-title").firstChild.textContent = "What would leave this machine ";
   byId("left-count").textContent = "not sent yet";
   show(
@@ -76,11 +85,7 @@ export function showResult(result) {
   columns(result.query);
   byId("typed").append(
     ...(result.company
-      ? [
-          el("p", { class: "plain" }, result.company.whether_sent),
-          !result.company.is_text && el("p", {}, `The public query that stands for it: “${result.company.representative}”.`),
-          el("p", {}, result.company.sentence),
-        ].filter(Boolean)
+      ? inWords(result.company)
       : [el("p", {}, `${result.said_aloud} of its ${result.words} words stand in what was sent, among the others.`)]),
     el("p", {}, `This search cost ${cost(result.spent)}.`),
     ...[

@@ -1,6 +1,6 @@
 /** How low the voice is: four of them, or in company, or a setting of one's own; what was measured of it. */
 
-import { call, Trouble } from "./api.js";
+import { call, sentence, Trouble } from "./api.js";
 import { byId, el, folded, number, show } from "./dom.js";
 import { complain, quiet } from "./notice.js";
 
@@ -133,6 +133,8 @@ export function showVoices(described) {
     ),
   );
   byId("voice-why").textContent = described.why_default;
+  byId("own-queries").textContent = described.warning ? sentence(described.warning) : "";
+  byId("own-queries").hidden = !described.warning;
   for (const name of FIELDS) byId(name).addEventListener("change", () => (asking = describe(name)));
   render(selected());
 }
