@@ -111,7 +111,7 @@ def kinds(pool: Pool, texts: Sequence[str], like: Sequence[str], seeds: Sequence
                 cover,
                 sources.released(cover, texts, seed),
                 texts,
-                knowledge=Knowledge(reference=like[1::2]),
+                knowledge=Knowledge(reference=like[1::2], listed=pool.strings),
             )
             for seed in seeds
         ]
@@ -131,7 +131,7 @@ def sessions(
     for different in (1, 3, 10):
         rng = np.random.default_rng(7)
         persons = sources.persons_on_subjects(pool, subjects, 10, different, rng)
-        known = Knowledge(like[1::2], persons.histories)
+        known = Knowledge(like[1::2], persons.histories, listed=pool.strings)
         for label, cover in made.items():
             for sticky in (False, True):
                 reports = [

@@ -15,10 +15,11 @@ learn from the other, and from all of it. With too few of these, queries are ask
 each being all that is public of the other.
 
 Risk is the share of searches in which an attack names what stands for the query, and for
-mechanisms that replace words the query itself in a log that holds it. One more attacker knows the
-subject: ten other queries of the kind, the nearest to the true one; another all subjects, not whose
-is which. Cells are kept under --out, one file for a seed, number of queries and engine, and not
-computed again; what is there can be looked at any time.
+mechanisms that replace words the query itself; who attacks either has a log that holds it, or a
+short list: all queries, and the five strings of the log nearest to each. Of cover two more are
+tried: one knows the subjects of all queries, not whose is which, the other ten other queries of the
+kind, the nearest to the true one. Cells are kept under --out, one file for a seed, number of
+queries and engine, and not computed again; what is there can be looked at any time.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from pathlib import Path
 
 import numpy as np
 import spaces
-from cover_bench import DEPTHS, CoverBench, chance_of_truth
+from cover_bench import DEPTHS, QUARTER, CoverBench, chance_of_truth
 from cover_page import draw, merge, print_together, read_sections
 from cover_tables import print_tables, sections
 from cover_words import COUNTS, Cells, ChorusJob, TextsJob, WordsJob, beside_cover
@@ -173,7 +174,8 @@ Job = CoverJob | UnrelatedJob | WordsJob | TextsJob | ChorusJob
 def cover_jobs(bench: CoverBench) -> Iterator[Job]:
     """Sets of some 20, 50 and 100 queries."""
     sizes = ((20, 1), (50, 1), (16, 3), (10, 5), (100, 1), (33, 3), (20, 5))
-    for source in ("log", "own", "own and log"):
+    sources = ("log", "own", "own and log") if "own" in bench.sources else ("log", QUARTER)
+    for source in sources:
         if source in bench.sources:
             for n in COUNTS:
                 yield UnrelatedJob(source, n)

@@ -26,6 +26,8 @@ from sottovoce.privacy.attacks.by_answers import AnswersAttacker
 from sottovoce.privacy.attacks.company.beliefs import (
     Belief,
     LikeHistory,
+    Listed,
+    NearTexts,
     is_popular,
     is_sensitive,
     looks_like,
@@ -43,12 +45,19 @@ NOT_SEARCHED = NOTHING - 1
 DEEPEST = 200
 DEPTHS = (100, DEEPEST)
 HISTORY = 10
+QUARTER = "quarter of the log"
+"""A pool that is a small part of what people ask, so that each string stands for some of it."""
 KNOWS_SUBJECT = "history"
 """The attacker who has other queries of the person, on the same subject."""
 KNOWS_LOG = "aligned"
 """The attacker of words who has a log that holds the queries."""
-ALL_SUBJECTS = "subjects"
-"""The attacker who knows the subjects of all queries that are asked, not whose is which."""
+SHORT_LIST = "subjects"
+"""The attacker with a short list: all queries that are asked, and the strings nearest to them."""
+NEAR_THE_QUERY = 5
+"""So many strings of the log beside each query on it."""
+ALL_SUBJECTS = ("subject classifier", "nearest subject")
+"""Attackers of cover who know the subjects of all queries that are asked, not whose is which:
+strings near to them, but neither the queries nor what stands for them."""
 KIND_SAMPLE = 4000
 """Queries of the kind that are learned from: like those asked, they are taken out of the log, so
 that other strings stand for them."""
@@ -161,12 +170,20 @@ class Ready:
             "popularity": is_popular(pool),
             "sensitive subjects": is_sensitive(pool.encoder),
             "classifier": looks_like(likeness),
+            "nearest": NearTexts(fold.learned, pool, likeness),
+            "list": Listed(self._bench.base.others, pool),
+            "list, classifier": Listed(self._bench.base.others, pool, likeness),
+            SHORT_LIST: Listed(self._bench.short_list, pool),
         }
         if len(fold.learned) < FEW_TEXTS and fold.learned != fold.popular:
             both = fit_likeness([*fold.popular, *fold.learned], pool)
             beliefs["classifier with all that is public"] = looks_like(both)
+            everything = [*fold.popular, *fold.learned]
+            beliefs["nearest of all that is public"] = NearTexts(everything, pool, both)
         near = strings_near([folded_text(self._bench.texts[row]) for row in fold.rows], pool)
-        beliefs[ALL_SUBJECTS] = looks_like(fit_likeness(near, pool))
+        on_subjects = fit_likeness(near, pool)
+        both_ways = (looks_like(on_subjects), NearTexts(near, pool, on_subjects))
+        beliefs |= dict(zip(ALL_SUBJECTS, both_ways, strict=True))
         histories = self._bench.histories(fold, pool)
         return {**beliefs, KNOWS_SUBJECT: LikeHistory(histories, pool, likeness)}
 
@@ -210,7 +227,7 @@ class CoverBench:
         self.sources = {
             "log": self._log,
             "half of the log": [self._log[at] for at in half],
-            "quarter of the log": [self._log[at] for at in quarter],
+            QUARTER: [self._log[at] for at in quarter],
         }
         if own:
             self.sources |= {"own": own, "own and log": self.strings}
@@ -268,13 +285,22 @@ class CoverBench:
 
     @cached_property
     def _near_strings(self) -> list[str]:
-        """The strings of the log nearest to all queries: what who knows all subjects looks at."""
+        """The strings of the log nearest to all queries."""
         pool = self.ready("log")[0].plain
-        return strings_near([folded_text(text) for text in self.texts], pool)
+        rows = pool.best(pool.encoder.encode([*map(folded_text, self.texts)]), NEAR_THE_QUERY)
+        return [pool.strings[place] for place in np.unique(rows).tolist()]
+
+    @property
+    def short_list(self) -> list[str]:
+        """These, and the queries themselves."""
+        return [*self._near_strings, *map(folded_text, self.texts)]
 
     def attack_logs(self) -> dict[str, Sequence[str]]:
-        """The queries among which those who know a log, and those who know all subjects, choose."""
-        return {KNOWS_LOG: self.base.others, ALL_SUBJECTS: self._near_strings}
+        """The queries among which attackers choose who know a log, and who have a short list.
+
+        The queries that are attacked are put beside them where they are not there.
+        """
+        return {KNOWS_LOG: self.base.others, SHORT_LIST: self._near_strings}
 
     def query_log(self, name: str) -> QueryLog:
         """One of these as attacks read it; it keeps its words for the next mechanism."""

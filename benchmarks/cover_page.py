@@ -21,8 +21,8 @@ ENGINE_TITLES = {"bm25": "BM25", "dense": "dense"}
 GOAL_RISK, GOAL_SHARE = 0.1, 0.9
 """What was aimed at: so small a risk at that share of what is found without privacy."""
 HEAD = (
-    "| queries | | seeds | BM25: log | all subjects | nDCG@10 "
-    "| dense: log | all subjects | nDCG@10 |\n"
+    "| queries | | seeds | BM25: log | short list | nDCG@10 "
+    "| dense: log | short list | nDCG@10 |\n"
     "|--:|---|--:|--:|--:|--:|--:|--:|--:|"
 )
 PLAIN = re.compile(r"The queries themselves find (\S+), \S+ by BM25 and (\S+), \S+ by dense search")
@@ -177,7 +177,7 @@ def _short(value: float) -> str:
 
 def draw(sections: Sequence[Section], file: Path, queries: int = 50, engine: str = "bm25") -> None:
     """Risk against what is found: a column for each collection, a row for each attacker."""
-    attackers = {"who knows the log": "log", "who knows all subjects": "subjects"}
+    attackers = {"who knows the log": "log", "who has a short list": "subjects"}
     figure, plots = plotting.new_figure(len(attackers), len(sections), width=3.4, height=2.8)
     looks: dict[str, dict[str, Any]] = {}
     for row, (attacker, attack) in enumerate(attackers.items()):

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cover_bench import ALL_SUBJECTS, DEPTHS, KNOWS_SUBJECT
+from cover_bench import ALL_SUBJECTS, DEPTHS, KNOWS_SUBJECT, QUARTER, SHORT_LIST
 from cover_page import ENGINES, Measured, Row, Section
 
 from sottovoce.statistics import randomization_test
 
-KNOW_SUBJECTS = (ALL_SUBJECTS, KNOWS_SUBJECT)
+KNOW_SUBJECTS = (SHORT_LIST, *ALL_SUBJECTS, KNOWS_SUBJECT)
 AS_MANY = 1.1
 """Two releases have equally many queries if neither has more than this times the other's."""
 TITLES = {
@@ -41,7 +41,8 @@ class Setting:
         """As tables have it: without engine and number of queries."""
         parts = self.job.split()
         if parts[0] == "cover":
-            return f"cover {parts[-3].replace('x', ' × ')}"
+            of_less = ", quarter" if QUARTER in self.job else ""
+            return f"cover {parts[-3].replace('x', ' × ')}{of_less}"
         if parts[0] == "words":
             fresh = " afresh" if parts[1] in RELEASED_ONCE and parts[3] == "independent" else ""
             return f"{NAMES.get(parts[1], parts[1])}{fresh}, ε {parts[2]}"
@@ -89,8 +90,9 @@ def mean(values: dict[str, float] | None) -> float:
 def settings(out: Path, collection: str) -> list[Setting]:
     """What is compared on a collection, by number of queries.
 
-    Of cover that is the pool of the collection's own strings, where it has one, else the log, with
-    popular decoys and the usual p: other settings have tables of their own in docs/cover.md.
+    Of cover that is the pool of the collection's own strings, where it has one, else the log and a
+    quarter of it, with popular decoys and the usual p: other settings have tables of their own in
+    docs/cover.md.
     """
     by_job: dict[str, list[dict[str, Any]]] = {}
     for file in sorted(out.glob(f"{collection}--*.json")):
@@ -108,7 +110,8 @@ def settings(out: Path, collection: str) -> list[Setting]:
 def is_compared(job: str, pool: str) -> bool:
     """Whether a setting of cover stands beside other mechanisms."""
     _, *source, _, inclusion, decoys = job.split()
-    return (" ".join(source), inclusion, decoys) == (pool, "0.97", "popular")
+    pools = ("own",) if pool == "own" else ("log", QUARTER)
+    return " ".join(source) in pools and (inclusion, decoys) == ("0.97", "popular")
 
 
 def collections(out: Path) -> list[str]:
@@ -163,7 +166,7 @@ def measured(setting: Setting, engine: str) -> Measured:
     return Measured(
         str(setting.seeds),
         short(setting.risk()),
-        short(setting.risk(ALL_SUBJECTS)),
+        short(setting.risk(SHORT_LIST)),
         ", ".join(short(mean(setting.ndcg(engine, depth)), 3) for depth in DEPTHS),
     )
 
@@ -189,7 +192,7 @@ def print_comparison(made: list[Setting]) -> None:
     for other in (one for one in made if not one.is_cover and one.risk() is not None):
         for engine in ENGINES:
             theirs = other.ndcg(engine, DEPTHS[0])
-            for name, attack in (("log", None), ("all subjects", ALL_SUBJECTS)):
+            for name, attack in (("log", None), ("short list", SHORT_LIST)):
                 cover = best_cover(covers, other, engine, attack)
                 if theirs is None or cover is None:
                     continue

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import spaces
-from cover_bench import ALL_SUBJECTS, DEPTHS, CoverBench
+from cover_bench import DEPTHS, SHORT_LIST, CoverBench
 from numpy.random import Generator
 from spaces import Bench
 from untrained_attacker import MeanOfWords
@@ -41,7 +41,7 @@ WORDS: tuple[tuple[str, Release, tuple[float, ...]], ...] = (
     ("mahalanobis", "once", (7.5, 10)),
     ("vickrey-cmp", "once", (7.5, 10)),
     ("vickrey-mahalanobis", "once", (7.5, 10)),
-    ("cmp", "independent", (2.5, 5)),
+    ("cmp", "independent", (2, 2.5, 5)),
     ("mahalanobis", "independent", (5,)),
     ("vickrey-cmp", "independent", (5,)),
     ("vickrey-mahalanobis", "independent", (5,)),
@@ -149,7 +149,7 @@ class WordsJob:
         return f"words {self.mechanism} {self.epsilon:g} {self.release} {self.engine}"
 
     def cells(self, bench: CoverBench, seed: int) -> Cells:
-        """What is found, and named in the log and among texts on the same subjects."""
+        """What is found, and named in the log and in a short list."""
         base = copy(bench.base)
         base.engine = bench.answers[self.engine].engine
         made, pipeline = self._built(base)
@@ -208,7 +208,7 @@ class TextsJob:
         return f"texts {self.mechanism} {strength} {self.engine}"
 
     def cells(self, bench: CoverBench, seed: int) -> Cells:
-        """What is found, and named in the log and among texts on the same subjects."""
+        """What is found, and named in the log and in a short list."""
         made = self._built(bench)
         release: Release = "independent" if self.epsilon is None else "once"
         for n in self.counts:
@@ -312,12 +312,12 @@ class ChorusJob:
         return f"chorus {CHOIR} cmp {self.epsilon:g} {self.engine}"
 
     def cells(self, bench: CoverBench, seed: int) -> Cells:
-        """What is found, and named by who knows the log, and by who knows all subjects as well."""
+        """What is found, and named by who knows the log, and by who has a short list."""
         base = copy(bench.base)
         base.engine = bench.answers[self.engine].engine
         made, pipeline = spaces.built(base, spaces.SETTINGS["new"], self.epsilon)
         ready = bench.ready("log")[0]
-        known = {ALL_SUBJECTS: bench.attack_logs()[ALL_SUBJECTS]}
+        known = {SHORT_LIST: bench.attack_logs()[SHORT_LIST]}
         for sent in self.counts:
             choir = Chorus(
                 mechanism=made,

@@ -105,7 +105,9 @@ class Looks:
         all_words = words(text)
         length = max(len(all_words), 1)
         counts_itself = 0 if self._pool.place(text) is None else 1
-        rarities = [-np.log1p(self._counts[word] - counts_itself) for word in all_words] or [0.0]
+        # The same text may be written with other words (capitals, accents) than the pool's string.
+        counts = [max(self._counts[word] - counts_itself, 0) for word in all_words]
+        rarities = [-np.log1p(count) for count in counts] or [0.0]
         letters = [mark for mark in text if mark.isalpha()] or ["a"]
         capitals = sum(map(str.isupper, letters)) / len(letters)
         folded = all_words if text.isascii() else [word.casefold() for word in all_words]

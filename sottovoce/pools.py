@@ -161,6 +161,17 @@ class Pool:
         """Where the same text stands in the pool; None if it does not."""
         return self.index.find(text, self.strings)
 
+    def representatives(self, texts: Sequence[str]) -> IntArray:
+        """The place of each text, or else of the string nearest to it, the first of equals."""
+        folded = [folded_text(text) for text in texts]
+        places = [self.place(text) for text in folded]
+        rows = [row for row, place in enumerate(places) if place is None]
+        out = np.array([-1 if place is None else place for place in places], dtype=np.int64)
+        if rows:
+            vectors = self.encoder.encode([folded[row] for row in rows])
+            out[rows] = self.best(vectors, 1)[:, 0]
+        return out
+
     @cached_property
     def covariance(self) -> Float64Array:
         """Sample covariance of the vectors, scaled to mean variance 1."""

@@ -156,6 +156,30 @@ def test_a_history_finds_its_subject_among_decoys_on_others(demo):
     assert report.naming("history").mean > 0.8
 
 
+def test_a_short_list_with_the_queries_in_it_names_them_whatever_the_decoys(demo, matched):
+    """Decoys stand for nothing on it; on a list of all that may be asked each counts as much."""
+    for cover in (mechanism(f"cover:k={K}", pool=demo), matched):
+        sets = released(cover, SUBJECTS)
+        short, long = (
+            attack_company(cover, sets, SUBJECTS, knowledge=Knowledge(listed=listed)).naming("list")
+            for listed in (SUBJECTS, demo.strings)
+        )
+        assert short.mean > 0.6
+        assert not above_chance(long.group, 1 / K)
+    assert "list of 5,141 texts" in long.knows
+    others_alone = Knowledge(listed=others(demo))
+    without = attack_company(cover, sets, SUBJECTS, knowledge=others_alone)
+    assert "holds all of it" in without.not_tried["list"]
+
+
+def test_texts_of_a_kind_on_a_list_are_likelier(demo, uniform, kind):
+    """Of all that may be asked, what looks like the kind."""
+    asked, _, learned = kind
+    known = Knowledge(learned, listed=demo.strings)
+    report = attack_company(uniform, released(uniform, asked), asked, knowledge=known)
+    assert above_chance(report.naming("list, classifier").group, report.chance)
+
+
 # Cover
 
 
@@ -184,6 +208,7 @@ def test_who_knows_all_subjects_names_more_and_sensitive_decoys_leave_less(demo,
     )
     assert above_chance(alike.naming("subjects").group, alike.chance)
     assert alike.naming("subjects").mean > alike.naming("classifier").mean + 0.1
+    assert alike.naming("nearest subject").mean > alike.naming("subjects").mean + 0.1
     assert alike.strongest.mean > like.strongest.mean + 0.05
     few = attack_company(uniform, released(uniform, SUBJECTS[:19]), SUBJECTS[:19])
     assert "20 different texts" in few.not_tried["subjects"]

@@ -137,14 +137,7 @@ class Cover(SetMechanism):
 
     def representatives(self, texts: Sequence[str]) -> IntArray:
         """The place of each text in the pool, or of the nearest string, the first of equals."""
-        folded = [folded_text(text) for text in texts]
-        places = [self.pool.place(text) for text in folded]
-        rows = [row for row, place in enumerate(places) if place is None]
-        out = np.array([-1 if place is None else place for place in places], dtype=np.int64)
-        if rows:
-            vectors = self.pool.encoder.encode([folded[row] for row in rows])
-            out[rows] = self.pool.best(vectors, 1)[:, 0]
-        return out
+        return self.pool.representatives(texts)
 
     def release(self, texts: Sequence[str], rng: Randomness = None) -> IntArray:
         """A set for each text, (len(texts), k), as :meth:`log_law` and :meth:`posterior` take it.

@@ -289,7 +289,14 @@ class _Run(RunState):
 
     def by_company(self, mechanism: SetMechanism, session: bool, history: Sequence[str]) -> None:
         """Which string of a set was meant."""
-        self.company = attack_released_sets(mechanism, self.releases, self.log, session, history)
+        self.company = attack_released_sets(
+            mechanism,
+            self.releases,
+            self.log,
+            session,
+            history,
+            add_originals=self.add_originals,
+        )
         self.not_tried |= {"aligned": BY_GROUP, **self.company.not_tried}
 
     def by_place(self, mechanism: WordMechanism | None) -> None:

@@ -18,15 +18,18 @@ from sottovoce.privacy.attacks.company.sets import SeenSet
 from sottovoce.randomness import as_generator
 from sottovoce.sensitive import sensitivity
 from sottovoce.text.comparing import folded_text
-from sottovoce.types import Float32Array, Float64Array
+from sottovoce.types import Float32Array, Float64Array, IntArray
 
 Belief: TypeAlias = Callable[[SeenSet], Float64Array]
 """The log-odds of each string of a set."""
 
 NEIGHBOURS = 3
 """How many texts of a history a string must be near to."""
-STRANGERS = 2000
-"""Strings of the pool that a history is compared with."""
+STRINGS_AT_A_TIME = 512
+HARDLY = 1e-12
+"""What is believed of a string that stands for nothing on a list."""
+LEARNED_FROM = 2000
+"""So many texts of a list, and strings of the pool, tell how much it says to be near to it."""
 
 
 def nothing(seen: SeenSet) -> Float64Array:
@@ -64,57 +67,102 @@ def is_sensitive(encoder: Encoder) -> Belief:
     return belief
 
 
-class LikeHistory:
-    """A belief: strings near to what the same person asked before, and of the kind, if known.
+class Listed:
+    """A belief: one of these texts was asked, each as likely as its weight.
 
-    How much nearness says is learned from each history itself: every text of it against the
-    others, and strings of the pool against all of them. Of others than these persons it says
-    nothing.
+    What is believed of a string is the sum over the texts that it stands for; where it stands for
+    none of them, hardly anything is.
     """
 
-    def __init__(
-        self, histories: Mapping[str, Sequence[str]], pool: Pool, likeness: Likeness | None
-    ) -> None:
-        self._likeness, self._encoder = likeness, pool.encoder
-        some = as_generator(0).permutation(len(pool))[:STRANGERS]
-        self._strangers = pool.vectors[some]
-        self._kind_of_strangers = self._kind([pool.strings[at] for at in some], self._strangers)
-        self._models = {person: self._learned(asked) for person, asked in histories.items()}
+    def __init__(self, texts: Sequence[str], pool: Pool, likeness: Likeness | None = None) -> None:
+        """``likeness``: texts of that kind are likelier; else all are alike."""
+        folded = [folded_text(text) for text in texts]
+        weights = None
+        if likeness is not None:
+            weights = np.exp(likeness.log_ratio(folded, pool.encoder.encode(folded)))
+        masses = np.bincount(pool.representatives(folded), weights, minlength=len(pool))
+        self._pool, self._logs = pool, np.log(masses / masses.sum() + HARDLY)
+
+    def __call__(self, seen: SeenSet) -> Float64Array:
+        """The log of what is believed of each string of a set."""
+        places = [self._pool.place(string) for string in seen.strings]
+        return np.array([np.log(HARDLY) if at is None else self._logs[at] for at in places])
+
+
+class NearTexts:
+    """A belief: strings near to some of these texts, and of the kind, if that is known.
+
+    How much nearness says is learned: texts of the list against its others, and strings of the pool
+    against all of it.
+    """
+
+    def __init__(self, texts: Sequence[str], pool: Pool, likeness: Likeness | None = None) -> None:
+        self._likeness = likeness
+        folded = [folded_text(text) for text in texts]
+        self._texts = pool.encoder.encode(folded)
+        some, strangers = _some(len(folded)), _some(len(pool))
+        alike = self._texts[some] @ self._texts.T
+        alike[np.arange(len(some)), some] = -np.inf
+        unlike = pool.vectors[strangers]
+        rows = np.concatenate(
+            [
+                _nearness(alike, self._kind([folded[at] for at in some], self._texts[some])),
+                _nearness(
+                    unlike @ self._texts.T,
+                    self._kind([pool.strings[at] for at in strangers], unlike),
+                ),
+            ]
+        )
+        self._middle, self._spread = rows.mean(axis=0), rows.std(axis=0) + 1e-9
+        listed = np.arange(len(rows)) < len(some)
+        self._weights = logistic((rows - self._middle) / self._spread, listed)
 
     def __call__(self, seen: SeenSet) -> Float64Array:
         """The log-odds of each string of a set."""
-        if seen.person not in self._models:
-            return nothing(seen)
-        asked, middle, spread, weights = self._models[seen.person]
-        rows = _nearness(seen.vectors @ asked.T, self._kind(seen.strings, seen.vectors))
-        return np.asarray((rows - middle) / spread @ weights[:-1] + weights[-1])
+        kind = self._kind(seen.strings, seen.vectors)
+        parts = [slice(at, at + STRINGS_AT_A_TIME) for at in range(0, len(kind), STRINGS_AT_A_TIME)]
+        rows = np.concatenate(
+            [_nearness(seen.vectors[part] @ self._texts.T, kind[part]) for part in parts]
+        )
+        rows = (rows - self._middle) / self._spread
+        return np.asarray(rows @ self._weights[:-1] + self._weights[-1])
 
     def _kind(self, strings: Sequence[str], vectors: Float32Array) -> Float64Array:
         if self._likeness is None:
             return np.zeros(len(strings))
         return self._likeness.log_ratio(strings, vectors)
 
-    def _learned(
-        self, history: Sequence[str]
-    ) -> tuple[Float32Array, Float64Array, Float64Array, Float64Array]:
-        texts = [folded_text(text) for text in history]
-        asked = self._encoder.encode(texts)
-        others = ~np.eye(len(asked), dtype=bool)
-        rows = np.concatenate(
-            [
-                _nearness(
-                    (asked @ asked.T)[others].reshape(len(asked), -1), self._kind(texts, asked)
-                ),
-                _nearness(self._strangers @ asked.T, self._kind_of_strangers),
-            ]
-        )
-        middle, spread = rows.mean(axis=0), rows.std(axis=0) + 1e-9
-        weights = logistic((rows - middle) / spread, np.arange(len(rows)) < len(asked))
-        return asked, middle, spread, weights
+
+class LikeHistory:
+    """A belief: strings near to what the same person asked before, and of the kind, if known.
+
+    Of others than these persons it says nothing.
+    """
+
+    def __init__(
+        self, histories: Mapping[str, Sequence[str]], pool: Pool, likeness: Likeness | None
+    ) -> None:
+        self._beliefs = {
+            person: NearTexts(asked, pool, likeness) for person, asked in histories.items()
+        }
+
+    def __call__(self, seen: SeenSet) -> Float64Array:
+        """The log-odds of each string of a set."""
+        return self._beliefs.get(seen.person, nothing)(seen)
+
+
+def _some(count: int) -> IntArray:
+    """The places of some of so many, always the same."""
+    return np.sort(as_generator(0).permutation(count)[:LEARNED_FROM])
 
 
 def _nearness(cosines: Float32Array, kind: Float64Array) -> Float64Array:
-    """The mean cosine with a history, that with the nearest few of it, and the kind."""
+    """The mean cosine with a list, that with the nearest, with the nearest few, and the kind.
+
+    A cosine of -inf is that of a text with itself, and left out.
+    """
     exact = cosines.astype(np.float64)
-    few = np.sort(exact, axis=1)[:, -NEIGHBOURS:]
-    return np.column_stack([exact.mean(axis=1), few.mean(axis=1), kind])
+    few = np.sort(np.partition(exact, -min(NEIGHBOURS, exact.shape[1]), axis=1)[:, -NEIGHBOURS:])
+    left = np.isfinite(exact)
+    mean = np.where(left, exact, 0.0).sum(axis=1) / left.sum(axis=1)
+    return np.column_stack([mean, few[:, -1], few.mean(axis=1), kind])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from sottovoce.pools import Pool
 from sottovoce.privacy.attacks.company.beliefs import (
     Belief,
     LikeHistory,
+    Listed,
+    NearTexts,
     is_popular,
     is_sensitive,
     looks_like,
@@ -38,6 +40,10 @@ FEWEST_SUBJECTS, NEAR_A_SUBJECT = 20, 5
 NO_POPULARITY = "the pool states no popularity"
 NO_REFERENCE = "it learns from public texts of the person's kind: give a reference (--log)"
 FEW_SUBJECTS = "it knows what all persons ask about, not who: it needs at least 20 different texts"
+NO_CANDIDATES = (
+    "it needs a list of what may have been asked that holds all of it: give one (--log), perhaps "
+    "with --add-originals"
+)
 NO_HISTORY = (
     f"it needs what persons asked before, {LEAST_REFERENCE} texts at least: give histories "
     "(--session with --history)"
@@ -59,6 +65,8 @@ class Knowledge:
         What persons asked before, by their name in ``persons``.
     decoys
         A list from which decoys may have been taken.
+    listed
+        What may have been asked: a list that holds all that is attacked.
     asked
         All that is attacked, for who knows on which subjects, and not who asks on which. Attacks
         put it in.
@@ -69,6 +77,7 @@ class Knowledge:
     reference: Sequence[str] = ()
     histories: Mapping[str, Sequence[str]] = field(default_factory=dict)
     decoys: Collection[str] = ()
+    listed: Sequence[str] = ()
     asked: Sequence[str] = ()
 
     def without(self, texts: Sequence[str]) -> Knowledge:
@@ -78,12 +87,16 @@ class Knowledge:
         def others(known: Sequence[str]) -> list[str]:
             return [text for text in known if folded_text(text) not in attacked]
 
-        return Knowledge(
-            others(self.reference),
-            {person: others(asked) for person, asked in self.histories.items()},
-            self.decoys,
-            sorted(attacked),
+        return replace(
+            self,
+            reference=others(self.reference),
+            histories={person: others(asked) for person, asked in self.histories.items()},
+            asked=sorted(attacked),
         )
+
+    def lists_all(self) -> bool:
+        """Whether there is a list that holds all that is attacked."""
+        return bool(self.listed) and set(map(folded_text, self.listed)).issuperset(self.asked)
 
 
 def attack_company(
@@ -103,7 +116,7 @@ def attack_company(
     """
     known = knowledge or Knowledge()
     if not known.decoys:  # All that this mechanism ever sends: subtracting it leaves nothing.
-        known = Knowledge(known.reference, known.histories, cover.pool.strings)
+        known = replace(known, decoys=cover.pool.strings)
     seen = sets_of_cover(cover, sets, texts, persons)
     return attack_sets(seen, cover.pool, known, source=LAW)
 
@@ -114,21 +127,33 @@ def attack_released_sets(
     log: QueryLog | None,
     session: bool,
     history: Sequence[str] = (),
+    *,
+    add_originals: bool = False,
 ) -> CompanyReport:
     """Attack the sets of a file; the log shows what people of the kind ask.
+
+    A log that holds all that is attacked is also a list of what may have been asked.
 
     session
         Whether all are one person's; else everybody asks once.
     history
         What this person asked before.
+    add_originals
+        Put what is attacked beside the log.
     """
     attacked = [released for released in releases if released.variants]
+    texts = [released.text for released in attacked]
+    queries = () if log is None else log.queries
     return attack_company(
         cover,
         [released.variants for released in attacked],
-        [released.text for released in attacked],
+        texts,
         persons=[ONE] * len(attacked) if session else None,
-        knowledge=Knowledge(() if log is None else log.queries, {ONE: history}),
+        knowledge=Knowledge(
+            queries,
+            {ONE: history},
+            listed=[*queries, *texts] if queries and add_originals else queries,
+        ),
     )
 
 
@@ -188,12 +213,24 @@ def beliefs_about(
         likeness = fit_likeness(known.reference, pool)
         knows = f"{likeness.reference:,} public texts of the person's kind"
         yield "classifier", (knows, looks_like(likeness))
+        yield "nearest", (knows, NearTexts(known.reference, pool, likeness))
     if len(known.asked) < FEWEST_SUBJECTS:
         not_tried["subjects"] = FEW_SUBJECTS
     else:
         near = strings_near(known.asked, pool)
         knows = f"{len(near):,} public texts on the subjects of all persons, not whose is which"
-        yield "subjects", (knows, looks_like(fit_likeness(near, pool)))
+        on_subjects = fit_likeness(near, pool)
+        yield "subjects", (knows, looks_like(on_subjects))
+        yield "nearest subject", (knows, NearTexts(near, pool, on_subjects))
+    if not known.lists_all():
+        not_tried["list"] = NO_CANDIDATES
+    else:
+        distinct = list(dict.fromkeys(map(folded_text, known.listed)))
+        knows = f"a list of {len(distinct):,} texts with all that were asked in it"
+        yield "list", (knows, Listed(distinct, pool))
+        if likeness is not None:
+            knows += ", and public texts of the person's kind"
+            yield "list, classifier", (knows, Listed(distinct, pool, likeness))
     asked = {
         person: texts for person, texts in known.histories.items() if len(texts) >= LEAST_REFERENCE
     }
@@ -206,14 +243,14 @@ def beliefs_about(
 
 
 def strings_near(texts: Sequence[str], pool: Pool) -> list[str]:
-    """The strings of the pool nearest to each of some texts, without these texts themselves."""
-    same = {pool.place(text) for text in texts}
-    # One more of each: the nearest may be the text itself.
+    """The strings of the pool nearest to each of some texts, without what stands for any."""
+    stand_for_them = set(pool.representatives(texts).tolist())
+    # One more of each: what stands for the text is the nearest, or the text itself.
     nearest = pool.best(pool.encoder.encode([*texts]), NEAR_A_SUBJECT + 1)
     places = {
         place
         for row in nearest.tolist()
-        for place in [place for place in row if place not in same][:NEAR_A_SUBJECT]
+        for place in [place for place in row if place not in stand_for_them][:NEAR_A_SUBJECT]
     }
     return [pool.strings[place] for place in sorted(places)]
 
