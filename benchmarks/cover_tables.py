@@ -99,16 +99,16 @@ def settings(out: Path, collection: str) -> list[Setting]:
         cell = json.loads(file.read_text("utf-8"))
         by_job.setdefault(cell["asked"]["job"], []).append(cell)
     pool = "own" if any(job.startswith("cover own ") for job in by_job) else "log"
-    made = [
-        Setting(job, tuple(cells))
-        for job, cells in by_job.items()
-        if not job.startswith("cover") or is_compared(job, pool)
-    ]
+    made = [Setting(job, tuple(cells)) for job, cells in by_job.items() if is_compared(job, pool)]
     return sorted(made, key=lambda one: (round(one.sent, -1), not one.is_cover, one.job))
 
 
 def is_compared(job: str, pool: str) -> bool:
-    """Whether a setting of cover stands beside other mechanisms."""
+    """Whether a setting of cover, or random strings of a pool, stand beside other mechanisms."""
+    if job.startswith("unrelated"):
+        return job.split()[1:-1] in (["own"], ["log"])
+    if not job.startswith("cover"):
+        return True
     _, *source, _, inclusion, decoys = job.split()
     pools = ("own",) if pool == "own" else ("log", QUARTER)
     return " ".join(source) in pools and (inclusion, decoys) == ("0.97", "popular")

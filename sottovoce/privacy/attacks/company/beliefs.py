@@ -93,24 +93,20 @@ class NearTexts:
     """A belief: strings near to some of these texts, and of the kind, if that is known.
 
     How much nearness says is learned: texts of the list against its others, and strings of the pool
-    against all of it.
+    against all of it. A string is never compared with itself: what is attacked was taken out of the
+    list, and that alone would tell it from decoys, which are in it.
     """
 
     def __init__(self, texts: Sequence[str], pool: Pool, likeness: Likeness | None = None) -> None:
         self._likeness = likeness
-        folded = [folded_text(text) for text in texts]
+        folded = list(dict.fromkeys(folded_text(text) for text in texts))
         self._texts = pool.encoder.encode(folded)
+        self._places = {text: place for place, text in enumerate(folded)}
         some, strangers = _some(len(folded)), _some(len(pool))
-        alike = self._texts[some] @ self._texts.T
-        alike[np.arange(len(some)), some] = -np.inf
-        unlike = pool.vectors[strangers]
         rows = np.concatenate(
             [
-                _nearness(alike, self._kind([folded[at] for at in some], self._texts[some])),
-                _nearness(
-                    unlike @ self._texts.T,
-                    self._kind([pool.strings[at] for at in strangers], unlike),
-                ),
+                self._rows([folded[at] for at in some], self._texts[some]),
+                self._rows([pool.strings[at] for at in strangers], pool.vectors[strangers]),
             ]
         )
         self._middle, self._spread = rows.mean(axis=0), rows.std(axis=0) + 1e-9
@@ -119,13 +115,20 @@ class NearTexts:
 
     def __call__(self, seen: SeenSet) -> Float64Array:
         """The log-odds of each string of a set."""
-        kind = self._kind(seen.strings, seen.vectors)
-        parts = [slice(at, at + STRINGS_AT_A_TIME) for at in range(0, len(kind), STRINGS_AT_A_TIME)]
-        rows = np.concatenate(
-            [_nearness(seen.vectors[part] @ self._texts.T, kind[part]) for part in parts]
-        )
-        rows = (rows - self._middle) / self._spread
+        rows = (self._rows(seen.strings, seen.vectors) - self._middle) / self._spread
         return np.asarray(rows @ self._weights[:-1] + self._weights[-1])
+
+    def _rows(self, strings: Sequence[str], vectors: Float32Array) -> Float64Array:
+        """How near strings are to the texts, some at a time: a log may have very many."""
+        kind, rows = self._kind(strings, vectors), []
+        for start in range(0, len(strings), STRINGS_AT_A_TIME):
+            part = slice(start, start + STRINGS_AT_A_TIME)
+            cosines = vectors[part] @ self._texts.T
+            for row, string in enumerate(strings[part]):
+                if (itself := self._places.get(folded_text(string))) is not None:
+                    cosines[row, itself] = -np.inf
+            rows.append(_nearness(cosines, kind[part]))
+        return np.concatenate(rows)
 
     def _kind(self, strings: Sequence[str], vectors: Float32Array) -> Float64Array:
         if self._likeness is None:
@@ -159,10 +162,16 @@ def _some(count: int) -> IntArray:
 def _nearness(cosines: Float32Array, kind: Float64Array) -> Float64Array:
     """The mean cosine with a list, that with the nearest, with the nearest few, and the kind.
 
-    A cosine of -inf is that of a text with itself, and left out.
+    A cosine of -inf is that of a text with itself, and left out; near to nothing is 0.
     """
     exact = cosines.astype(np.float64)
-    few = np.sort(np.partition(exact, -min(NEIGHBOURS, exact.shape[1]), axis=1)[:, -NEIGHBOURS:])
-    left = np.isfinite(exact)
-    mean = np.where(left, exact, 0.0).sum(axis=1) / left.sum(axis=1)
-    return np.column_stack([mean, few[:, -1], few.mean(axis=1), kind])
+    nearest = np.partition(exact, -min(NEIGHBOURS, exact.shape[1]), axis=1)[:, -NEIGHBOURS:]
+    means = [_mean_of_finite(part) for part in (exact, nearest)]
+    best = nearest.max(axis=1)
+    return np.column_stack([means[0], np.where(np.isfinite(best), best, 0.0), means[1], kind])
+
+
+def _mean_of_finite(rows: Float64Array) -> Float64Array:
+    left = np.isfinite(rows)
+    sums = np.where(left, rows, 0.0).sum(axis=1)
+    return np.asarray(sums / np.maximum(left.sum(axis=1), 1))
