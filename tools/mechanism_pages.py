@@ -142,15 +142,21 @@ def _demo_plane(name: str) -> Iterator[Curve]:
 
 
 def _published_plane(name: str) -> Iterator[Curve]:
-    """Risk and what is found on TREC DL 2019, of the table of docs/cover.md."""
+    """Risk and what is found on TREC DL 2019 with 50 queries, of docs/comparison.md."""
     points: list[tuple[float, float, str]] = []
     rest: list[tuple[float, float, str]] = []
-    for label, log, _, found, *_ in _rows(DOCS / "cover.md", "DL'19: log"):
+    page = (DOCS / "comparison.md").read_text("utf-8")
+    section = page.partition("## DL'19\n")[2].partition("\n## ")[0]
+    for queries, label, _, log, _, found, *_ in next(_tables(section))[1]:
+        if queries != "50" or not log:
+            continue
+        point = float(log), float(found.partition(",")[0])
         setting = re.search(r"(?<=ε )[\d.]+|\d+ × \d+", label)
-        if re.split(r"[ ,]", label)[0].lower() == name and setting:
-            points.append((float(log), float(found), setting[0]))
+        apart = "afresh" in label or "quarter" in label
+        if re.split(r"[ ,]", label)[0].lower() == name and setting and not apart:
+            points.append((*point, setting[0]))
         else:
-            rest.append((float(log), float(found), ""))
+            rest.append((*point, ""))
     if not points:
         return
     svg = chart(
@@ -165,9 +171,10 @@ def _published_plane(name: str) -> Iterator[Curve]:
         svg,
         "what is found against what is named, TREC DL 2019",
         "On the 43 queries of TREC DL 2019, 50 sent for each, BM25; numbers are epsilons (cover: "
-        "strings × group), grey points other mechanisms. The attacker knows the mechanism and a "
-        "log of 120,644 queries that holds the true one, and names it; of a set of cover, what "
-        "stands for it. The table with seeds and command: [cover](../cover.md#what-it-finds).",
+        "strings × group), grey points other mechanisms and releases. The attacker knows the "
+        "mechanism and a log of 120,644 queries that holds the true one, and names it; of a set of "
+        "cover, what stands for it. The table with seeds and command: "
+        "[comparison](../comparison.md).",
     )
 
 
@@ -212,12 +219,6 @@ def _tables(text: str) -> Iterator[tuple[list[str], list[list[str]]]]:
         lines = [line.strip().strip("|").split("|") for line in table.splitlines()]
         rows = [[cell.strip() for cell in line] for line in lines]
         yield rows[0], rows[2:]
-
-
-def _rows(page: Path, header: str) -> list[list[str]]:
-    """The rows of the one table of a page with this column."""
-    (rows,) = [rows for head, rows in _tables(page.read_text("utf-8")) if header in head]
-    return rows
 
 
 def _number(cell: str) -> float | None:
