@@ -23,7 +23,7 @@ from sottovoce.mechanisms.build import build, parse
 from sottovoce.mechanisms.cover_choice import CoverChoice, cover_for, usual_decoys
 from sottovoce.obfuscation import Obfuscator, release_for
 from sottovoce.search.layout import fitted_to, laid_out_for
-from sottovoce.search.private_search import PrivateSearch
+from sottovoce.search.private_search import PrivateSearch, require_sendable
 from sottovoce.search.reranking import EncoderReranker, Reranker, load_reranker
 from sottovoce.text import TextPipeline
 
@@ -207,7 +207,8 @@ class LoadedParts:
         A query log of few lines is no pool to hide in, and a query that leaves alone is not hidden.
         """
         try:
-            self.protection(ProtectionBody(voice=IN_COMPANY))
+            protection = self.protection(ProtectionBody(voice=IN_COMPANY))
+            require_sendable(protection.obfuscator.mechanism)
         except SottovoceError:
             return False
         return True

@@ -14,7 +14,7 @@ from sottovoce.engines.base import EngineError, LocalEngine, SearchEngine
 from sottovoce.errors import PrivacyWarning, SottovoceError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Entry, Ledger, Receipt
-from sottovoce.mechanisms.base import SetMechanism, require
+from sottovoce.mechanisms.base import Mechanism, SetMechanism, require
 from sottovoce.mechanisms.company import Company
 from sottovoce.obfuscation import Obfuscation, Obfuscator
 from sottovoce.randomness import is_seeded
@@ -129,6 +129,18 @@ class SearchResult:
         return f"SearchResult({len(self.sent)} queries sent, {len(self.hits)} hits)"
 
 
+def require_sendable(mechanism: Mechanism) -> None:
+    """Refuse sets with strings that no engine is sent.
+
+    One with such a string would be refused, and drawn again for the same query each time.
+    """
+    require(
+        not isinstance(mechanism, SetMechanism) or mechanism.pool.longest <= LONGEST_QUERY,
+        f"the pool has strings of over {LONGEST_QUERY:,} characters, which no engine is sent: "
+        "'sottovoce pools make NAME --from FILE' leaves them out",
+    )
+
+
 @dataclass(frozen=True)
 class PrivateSearch:
     """Searches an engine that need not cooperate, and does not learn the query.
@@ -162,14 +174,7 @@ class PrivateSearch:
         require(self.depth >= 1, f"depth must be at least 1, got {self.depth}")
         if self.obfuscator.keeps_company:
             self._require_memory()
-        mechanism = self.obfuscator.mechanism
-        if isinstance(mechanism, SetMechanism):
-            # A set with it would be refused, and drawn again for the same query each time.
-            require(
-                mechanism.pool.longest <= LONGEST_QUERY,
-                f"the pool has strings of over {LONGEST_QUERY:,} characters, which no engine is "
-                "sent: 'sottovoce pools make NAME --from FILE' leaves them out",
-            )
+        require_sendable(self.obfuscator.mechanism)
         if is_seeded(self.obfuscator.rng) and self.engine.remote:
             warnings.warn(
                 "a seeded search protects nobody: whoever has the seed can undo it",

@@ -132,6 +132,15 @@ def test_a_query_alone_is_no_company(client, monkeypatch):
     assert not parts.offers_company()
 
 
+def test_a_pool_with_strings_that_no_engine_is_sent_is_no_company(client, monkeypatch):
+    parts = client.app.state.service.parts
+    assert parts.offers_company()
+    pool = Pool([*map(str, range(50)), "long " * 401], "light")
+    monkeypatch.setattr(parts, "pool", lambda: pool)
+    monkeypatch.setattr(parts, "_mechanisms", OrderedDict())
+    assert not parts.offers_company()
+
+
 def test_a_request_may_say_one_in_how_many_instead(client):
     body = {"query": QUERY, "one_in": 5, "most_queries": 12}
     said = client.post("/v1/setting", json={"one_in": 5, "set": {"decoys": "uniform"}}).json()
