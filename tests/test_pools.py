@@ -85,6 +85,19 @@ def test_what_is_the_same_is_joined_and_counted():
     assert result.read == len(result.strings) + result.joined + sum(result.left_out.values())
 
 
+def test_one_string_in_so_many_is_kept_whatever_the_others_are():
+    strings = [f"question number {number}" for number in range(3000)]
+    kept = cleaned(strings, thin=4)
+    assert 650 < len(kept.strings) < 850
+    assert kept.left_out == {"not among one in 4": 3000 - len(kept.strings)}
+    some = [string.upper() for string in reversed(strings[::3])]
+    again = {string.casefold() for string in cleaned(some, thin=4).strings}
+    assert again == {*kept.strings} & {*strings[::3]}
+    assert cleaned(strings, thin=1).strings == tuple(strings)
+    with pytest.raises(UsageError, match="not in 0"):
+        cleaned(strings, thin=0)
+
+
 def test_nothing_left_is_an_error_that_repeats_nothing():
     with pytest.raises(UsageError, match="none of the 1 strings") as caught:
         cleaned(["secret@example.org"])

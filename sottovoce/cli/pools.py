@@ -43,6 +43,14 @@ def make(
     least: Annotated[
         int, typer.Option(metavar="N", help="Leave out strings that come less often than this.")
     ] = 1,
+    thin: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Keep one string in N, chosen by its hash: each then stands for several queries, "
+            "and lists of queries tell less of a set.",
+        ),
+    ] = 1,
     like: Annotated[
         str | None,
         typer.Option(
@@ -68,7 +76,14 @@ def make(
     start = time.monotonic()
     with progress_bar("encoding") as progress:
         facts = make_pool(
-            name, sources, encoder, least=least, like=like, replace=replace, progress=progress
+            name,
+            sources,
+            encoder,
+            least=least,
+            thin=thin,
+            like=like,
+            replace=replace,
+            progress=progress,
         )
     say_if_own(load_pool(name).strings)
     if as_json:

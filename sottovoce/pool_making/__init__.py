@@ -30,6 +30,7 @@ def make_pool(
     encoder: str | Encoder = "auto",
     *,
     least: int = 1,
+    thin: int = 1,
     like: str | None = None,
     replace: bool = False,
     progress: Progress | None = None,
@@ -40,6 +41,9 @@ def make_pool(
         See :func:`strings_of`. They must be public, and chosen without the private texts.
     least
         How often a string must come to be kept.
+    thin
+        Keep one string in so many, chosen by its hash. Of a pool that is a small part of what
+        people ask each string stands for several queries: lists of these tell less of a set.
     like
         A source of public texts of the kind that people ask, by which the popularity is learned:
         decoys then look as much like a query as the strings that stand for queries do.
@@ -47,7 +51,7 @@ def make_pool(
     if isinstance(sources, str) or not sources:
         raise UsageError("give a list of sources, at least one")
     check_name(name, replace=replace)
-    strings = cleaned(chain.from_iterable(map(strings_of, sources)), least)
+    strings = cleaned(chain.from_iterable(map(strings_of, sources)), least, thin)
     loaded = load_encoder(encoder) if isinstance(encoder, str) else encoder
     pool = Pool(strings.strings, loaded, weights=strings.counts)
     popularity, meaning = pool.popularity, BY_COUNT

@@ -17,6 +17,7 @@ the first stands for all, and how many there were is its popularity.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ LEFT_OUT = {
 }
 """Reasons to leave a string out, by what they find in it."""
 NO_LETTER, TOO_LONG, TOO_RARE = "without letters", "too long", "too rare"
+NOT_CHOSEN = "not among one in {thin}"
 _LETTER = regex.compile(r"\p{L}")
 
 
@@ -68,13 +70,16 @@ def reason_to_leave_out(string: str) -> str | None:
     return None if _LETTER.search(string) else NO_LETTER
 
 
-def cleaned(strings: Iterable[str], least: int = 1) -> Cleaned:
+def cleaned(strings: Iterable[str], least: int = 1, thin: int = 1) -> Cleaned:
     """Strings by the rule of this module; those that come less often than ``least`` are left out.
 
-    They are read one at a time: memory grows with what is kept.
+    Of so many one is kept, by the hash of each: whoever has the source makes the same pool. They
+    are read one at a time: memory grows with what is kept.
     """
     if least < 1:
         raise UsageError(f"a string comes at least once: take a least of 1 or more, not {least}")
+    if thin < 1:
+        raise UsageError(f"keep one string in 1 (all), 2, 3 or more, not in {thin}")
     kept: dict[str, str] = {}
     counts: Counter[str] = Counter()
     left_out: Counter[str] = Counter()
@@ -83,6 +88,9 @@ def cleaned(strings: Iterable[str], least: int = 1) -> Cleaned:
             left_out[reason] += 1
             continue
         folded, spaced = folded_text(string), single_spaced(string)
+        if thin > 1 and not _is_chosen(folded, thin):
+            left_out[NOT_CHOSEN.format(thin=thin)] += 1
+            continue
         # Mostly they are equal: then one object will do for both.
         kept.setdefault(folded, folded if folded == spaced else spaced)
         counts[folded] += 1
@@ -96,3 +104,9 @@ def cleaned(strings: Iterable[str], least: int = 1) -> Cleaned:
         raise UsageError(f"none of the {read} strings is left for a pool: take another source")
     numbers = np.fromiter((counts[folded] for folded in kept), dtype=np.float64, count=len(kept))
     return Cleaned(tuple(kept.values()), numbers, read, joined, dict(left_out.most_common()))
+
+
+def _is_chosen(folded: str, thin: int) -> bool:
+    """Whether a string is the one of so many; it depends on nothing else."""
+    digest = hashlib.sha256(folded.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8]) % thin == 0
