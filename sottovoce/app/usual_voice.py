@@ -41,9 +41,9 @@ def usual_voice(
         small = "pool is too small" if has_pool else "query log is no pool"
         return UsualVoice(
             SEARCH_VOICE,
-            f"A murmur is chosen, since this {small} to hide in, or the engine takes "
-            "no more than one query: for a voice in company name a longer public log with --log, "
-            "or a pool with --pool.",
+            f"A murmur is chosen, since this {small} to hide in, has strings that no engine is "
+            "sent, or the engine takes no more than one query: for a voice in company name a "
+            "longer public log with --log, or a pool with --pool.",
         )
     if queries < LEAST_COMPANY:
         return UsualVoice(

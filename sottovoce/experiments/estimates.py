@@ -99,8 +99,8 @@ def quipu_scores(
         A measure, as ``motivated[light]`` or ``words[mode]``; or ``strongest``: at each epsilon the
         attack that gets most there.
 
-    Points go from the most private to the least: from the smallest epsilon, or from the largest
-    value of a parameter that hides more the larger it is. Over queries that have both values at
+    Points go from the smallest value, or from the largest of a parameter that is known to hide
+    more the larger it is: from the most private to the least. Over queries that have both values at
     every one of them; the anchored score ends at the utility of
     those queries without privacy.
     """

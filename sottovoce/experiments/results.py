@@ -6,6 +6,7 @@ Labels in the tables are parsed here, once; everything else works with measures.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -199,12 +200,13 @@ class Results:
     @cached_property
     def descending(self) -> frozenset[str]:
         """Mechanisms whose curves run over what hides more the larger it is, as k of cover does."""
-        systems = self.manifest.get("experiment", {}).get("systems", ())
-        return frozenset(
-            system["label"]
-            for system in systems
-            if parse(system["spec"])[0].hides_more_the_larger(system["parameter"])
-        )
+        labels = set()
+        for system in self.manifest.get("experiment", {}).get("systems", ()):
+            with suppress(UsageError):  # A mechanism that is not here any more.
+                kind, _ = parse(system["spec"])
+                if kind.hides_more_the_larger(system.get("parameter", "epsilon")):
+                    labels.add(system["label"])
+        return frozenset(labels)
 
     def grid(self, measure: Measure | str, place: Place, system: str = PRIVATE) -> Grid:
         """The same as an array; settings and queries in order of appearance."""

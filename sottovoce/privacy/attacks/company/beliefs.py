@@ -25,7 +25,8 @@ Belief: TypeAlias = Callable[[SeenSet], Float64Array]
 
 NEIGHBOURS = 3
 """How many texts of a history a string must be near to."""
-STRINGS_AT_A_TIME = 512
+PAIRS_AT_A_TIME = 8_000_000
+"""Of strings and texts, whose nearness is held at once: some 200 MB."""
 HARDLY = 1e-12
 """What is believed of a string that stands for nothing on a list."""
 LEARNED_FROM = 2000
@@ -121,8 +122,9 @@ class NearTexts:
     def _rows(self, strings: Sequence[str], vectors: Float32Array) -> Float64Array:
         """How near strings are to the texts, some at a time: a log may have very many."""
         kind, rows = self._kind(strings, vectors), []
-        for start in range(0, len(strings), STRINGS_AT_A_TIME):
-            part = slice(start, start + STRINGS_AT_A_TIME)
+        at_a_time = max(1, PAIRS_AT_A_TIME // len(self._texts))
+        for start in range(0, len(strings), at_a_time):
+            part = slice(start, start + at_a_time)
             cosines = vectors[part] @ self._texts.T
             for row, string in enumerate(strings[part]):
                 if (itself := self._places.get(folded_text(string))) is not None:
