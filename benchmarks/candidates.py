@@ -1,4 +1,4 @@
-"""Two candidates for private search by words that were not kept: figures of docs/cover.md.
+"""Two candidates for private search by words that were not kept: figures of docs/cover-measured.md.
 
     python benchmarks/candidates.py FOLDER --log FILE --vectors DIR --seeds 1,2 JOB...
 

@@ -1,4 +1,4 @@
-"""What cover finds and gives away, beside mechanisms that replace words: tables of docs/cover.md.
+"""What cover finds and gives away, beside other mechanisms: tables of docs/cover-measured.md.
 
     python benchmarks/cover.py FOLDER... --log FILE --vectors DIR --out DIR
     python benchmarks/cover.py FOLDER... … --jobs cover,words --seeds 1,2,3 --only "50x1,santext"
@@ -174,16 +174,14 @@ Job = CoverJob | UnrelatedJob | WordsJob | TextsJob | ChorusJob
 def cover_jobs(bench: CoverBench) -> Iterator[Job]:
     """Sets of some 20, 50 and 100 queries."""
     sizes = ((20, 1), (50, 1), (16, 3), (10, 5), (100, 1), (33, 3), (20, 5))
-    sources = ("log", "own", "own and log") if "own" in bench.sources else ("log", QUARTER)
-    for source in sources:
-        if source in bench.sources:
-            for n in COUNTS:
-                yield UnrelatedJob(source, n)
-            for k, m in sizes:
-                yield CoverJob(source, k, m, 0.97, "popular")
-            for k in COUNTS:
-                yield CoverJob(source, k, 1, 0.97, "uniform")
-                yield CoverJob(source, k, 1, 0.9, "popular")
+    for source in ("log", QUARTER, "own", "own and log"):
+        for n in COUNTS:
+            yield UnrelatedJob(source, n)
+        for k, m in sizes:
+            yield CoverJob(source, k, m, 0.97, "popular")
+        for k in COUNTS:
+            yield CoverJob(source, k, 1, 0.97, "uniform")
+            yield CoverJob(source, k, 1, 0.9, "popular")
 
 
 def pool_jobs(bench: CoverBench) -> Iterator[Job]:

@@ -92,7 +92,7 @@ def settings(out: Path, collection: str) -> list[Setting]:
 
     Of cover that is the pool of the collection's own strings, where it has one, else the log and a
     quarter of it, with popular decoys and the usual p: other settings have tables of their own in
-    docs/cover.md.
+    docs/cover-measured.md.
     """
     by_job: dict[str, list[dict[str, Any]]] = {}
     for file in sorted(out.glob(f"{collection}--*.json")):

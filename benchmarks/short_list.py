@@ -1,4 +1,4 @@
-"""What attackers who know the subjects of the demo's queries name: tables of docs/cover.md.
+"""What attackers who know the demo's subjects name: tables of docs/cover-measured.md.
 
     python benchmarks/short_list.py cover           sets with uniform and with sensitive decoys
     python benchmarks/short_list.py words 5 7.5 10  cmp as ``search`` sends it, at these epsilons

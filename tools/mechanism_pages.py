@@ -1,8 +1,10 @@
 """Write a page for each mechanism, docs/mechanisms/NAME.md, with curves of what was measured.
 
 Nothing is measured here and nothing is interpolated: figures are those of the package
-(sottovoce/app/measured.json) and of the tables in docs/cover.md and docs/mechanisms.md. A mechanism
-of which there are none says so. Run it after any of these changed: python tools/mechanism_pages.py
+(sottovoce/app/measured.json) and of the tables in docs/comparison.md and docs/mechanisms.md. A
+mechanism of which there are none says so. Run it after any of these changed:
+
+    python tools/mechanism_pages.py
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ DOCS = ROOT / "docs"
 FOLDER = DOCS / "mechanisms"
 FIGURES = DOCS / "figures" / "mechanisms"
 VERDICTS = ROOT / "sottovoce" / "app" / "verdicts.json"
-OWN_PAGES = {"cover": "cover.md#the-law", "cover-subjects": "cover.md#company-that-runs-along"}
+OWN_PAGES = {
+    "cover": "cover-law.md#the-law",
+    "cover-subjects": "cover-law.md#company-that-runs-along",
+}
 RISK = "named at the first guess"
 EXTRA_OPTIONS = {"pool": "--pool demo", "engine": "--corpus articles.jsonl"}
 TRIED = "treatment for skin cancer"

@@ -13,7 +13,7 @@ MATCHED = "expects just what decoys are drawn by"
 """What observers may believe beforehand of what texts are about."""
 MEASURED = (
     "That is how sure each would be of the best guess, not how often it is right: for that see "
-    "docs/cover.md, where attacks were measured."
+    "docs/cover-measured.md, where attacks were measured."
 )
 
 

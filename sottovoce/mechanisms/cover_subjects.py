@@ -5,7 +5,7 @@ hidden among others by the k-subset law of ``subsets.py``, which is drawn once f
 draws are remembered. Of each subject in the set one string leaves: of the text's own subject the
 string that stands for the text, of any other the one at the same place of its public order. So a
 run of searches that stays in one corner of its subject has decoys that stay in a corner of theirs.
-Proofs are in ``docs/cover.md``.
+Proofs are in ``docs/cover-law.md``.
 """
 
 from __future__ import annotations

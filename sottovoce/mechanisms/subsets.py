@@ -14,7 +14,7 @@ different and none of them is x. So
 where D(j, x) is the probability that j draws are all different and none is x. With equal weights
 these are p / C(M - 1, k - 1) and (1 - p) / C(M - 1, k). For a popularity pi the weights are such
 that w(x) D(k - 1, x) is proportional to pi(x): then every member of a set has the same posterior
-probability for whoever has pi as prior. Proofs are in ``docs/cover.md``.
+probability for whoever has pi as prior. Proofs are in ``docs/cover-law.md``.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ NEAR = 0.995
 """Strings more alike than this share of random pairs of the pool are on one subject."""
 RANDOM_PAIRS = 5000
 WORN_FROM = 3
-"""So many different companies on one subject are too many; measured in docs/cover.md."""
+"""So many different companies on one subject are too many; measured in docs/cover-measured.md."""
 WORN_OUT = (
     "This subject is worn out: by the ledger, queries on it have had {count} different companies. "
     "Whoever sees all of them sees what runs through them, and names the query much oftener than "
