@@ -39,6 +39,7 @@ FEWEST_STEPS, MOST_STEPS, TEXTS_A_STEP = 4, 20, 50
 SMALL = 1e-3
 """By so much at most equal ratios keep the order of their scores: one who guesses goes by it."""
 LEAST_REFERENCE = 2 * FOLDS
+TOO_FEW = f"a kind of text is learned from at least {LEAST_REFERENCE} texts of it"
 LENGTHS = (1, 2, 3, 4, 5, 6, 8, 11)
 """Numbers of words from which on a text counts as longer."""
 _QUESTION_WORDS = """
@@ -133,7 +134,7 @@ class Looks:
         ]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Likeness:
     """A learned log-ratio of densities: what stands for the reference, against all of the pool."""
 
@@ -180,10 +181,17 @@ def fit_likeness(reference: Sequence[str], pool: PublicStrings) -> Likeness:
         Public texts of the kind that a person asks: another log, or the person's own history for
         an attacker who has it. What is to be hidden or attacked must not be among them.
     """
-    if isinstance(reference, str) or len(reference) < LEAST_REFERENCE:
-        raise UsageError(f"a kind of text is learned from at least {LEAST_REFERENCE} texts of it")
+    if isinstance(reference, str):
+        raise UsageError(TOO_FEW)
     sampled = [reference[at] for at in _sample(len(reference)).tolist()]
-    like_places = _standing_for(sampled, pool)
+    return fit_to_strings(_standing_for(sampled, pool), pool)
+
+
+def fit_to_strings(standing: IntArray, pool: PublicStrings) -> Likeness:
+    """The same where it is known which strings stand for the reference: their places, in order."""
+    if len(standing) < LEAST_REFERENCE:
+        raise UsageError(TOO_FEW)
+    like_places = standing[_sample(len(standing))]
     places = np.concatenate([like_places, _sample(len(pool.strings))])
     looks = _looks_of(pool)
     with single_threaded_blas():

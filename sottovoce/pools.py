@@ -161,15 +161,25 @@ class Pool:
         """Where the same text stands in the pool; None if it does not."""
         return self.index.find(text, self.strings)
 
-    def representatives(self, texts: Sequence[str]) -> IntArray:
-        """The place of each text, or else of the string nearest to it, the first of equals."""
+    def representatives(
+        self, texts: Sequence[str], vectors: Float32Array | None = None
+    ) -> IntArray:
+        """The place of each text, or else of the string nearest to it, the first of equals.
+
+        vectors
+            Of the texts as they are compared, by the pool's encoder, where somebody has them.
+        """
         folded = [folded_text(text) for text in texts]
         places = [self.place(text) for text in folded]
         rows = [row for row, place in enumerate(places) if place is None]
         out = np.array([-1 if place is None else place for place in places], dtype=np.int64)
         if rows:
-            vectors = self.encoder.encode([folded[row] for row in rows])
-            out[rows] = self.best(vectors, 1)[:, 0]
+            foreign = (
+                self.encoder.encode([folded[row] for row in rows])
+                if vectors is None
+                else vectors[rows]
+            )
+            out[rows] = self.best(foreign, 1)[:, 0]
         return out
 
     @cached_property

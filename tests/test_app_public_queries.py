@@ -20,6 +20,7 @@ from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Entry, Ledger
 from sottovoce.pool_making import make_pool
 from sottovoce.pools import load_pool
+from sottovoce.privacy.attacks.company.beliefs import queries_of
 from sottovoce.text import folded_text
 
 QUERY = "treatment for skin cancer"
@@ -117,6 +118,14 @@ def test_a_pool_that_was_made_is_used_by_its_name(log):
 def test_a_pool_that_is_not_there_ends_the_start():
     with pytest.raises(UsageError, match="no such pool"):
         parts_of(pool="nowhere").load_named()
+
+
+@pytest.mark.usefixtures("own_home")
+def test_what_attackers_learn_of_the_public_queries_is_learned_while_loading(log):
+    parts = parts_of(log=str(log))
+    parts.load_all()
+    learned = queries_of(parts.log(), parts.pool())
+    assert {"near", "likeness", "standing"} <= vars(learned).keys()
 
 
 # On the command line

@@ -20,10 +20,12 @@ from scipy import stats
 
 from sottovoce import mechanism
 from sottovoce.collections import load_judged_queries
+from sottovoce.encoders.light import LightEncoder
 from sottovoce.errors import UsageError
-from sottovoce.likeness import fit_likeness
+from sottovoce.likeness import Likeness, fit_likeness
 from sottovoce.pools import Pool, load_pool
-from sottovoce.privacy import Knowledge, Released, attack, attack_company, attack_sets
+from sottovoce.privacy import Knowledge, QueryLog, Released, attack, attack_company, attack_sets
+from sottovoce.privacy.attacks.company.beliefs import Listed, NearTexts, PublicTexts, queries_of
 from sottovoce.privacy.attacks.company.run import strings_near
 from sottovoce.privacy.attacks.company.sets import SeenSet, seen_sets, sets_of_cover
 
@@ -419,3 +421,84 @@ def test_the_command_attacks_a_file_of_sets(tmp_path):
     assert "at a string on the subject: " in shown.stdout
     assert "names what stands for the query" in " ".join(shown.stdout.split())
     assert not any(text in shown.stdout for text in SUBJECTS[:6])
+
+
+# What a list says is worked out once
+
+
+class Counting(LightEncoder):
+    """The light encoder, counting the texts that it is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoded = 0
+
+    def encode(self, texts):
+        self.encoded += len(texts)
+        return super().encode(texts)
+
+
+@pytest.fixture
+def made(demo):
+    """A pool that lacks half of a log, the log, and an attack on one query with it."""
+    encoder = Counting()
+    pool = Pool(demo.strings[::2], encoder).prepare()
+    log = QueryLog(demo.strings)
+    cover = mechanism(f"cover:k={K}", pool=pool)
+
+    def attacked(text):
+        (variants,) = released(cover, [text])
+        encoder.encoded = 0
+        report = attack(
+            [Released("query", text, variants)], mechanism=cover, log=log, add_originals=True
+        )
+        return report.company, encoder.encoded
+
+    return pool, log, attacked
+
+
+def test_a_log_is_encoded_once_however_often_it_is_attacked_with(made, monkeypatch):
+    _, log, attacked = made
+    first, encoded = attacked("a query that no log has")
+    assert encoded < len(log) + 500
+    learned = []
+    ratios, near = Likeness.log_ratio, NearTexts.__init__
+    monkeypatch.setattr(
+        Likeness, "log_ratio", lambda *a: (learned.append(len(a[1])), ratios(*a))[1]
+    )
+    monkeypatch.setattr(NearTexts, "__init__", lambda *a: (learned.append("near"), near(*a))[1])
+    second, encoded = attacked("another that none has")
+    assert encoded < 500
+    assert "near" not in learned
+    assert max(learned) < 500
+    assert {each.attack for each in second.namings} == {each.attack for each in first.namings}
+
+
+def test_what_is_attacked_is_taken_out_without_encoding_the_rest_anew(made):
+    pool, log, attacked = made
+    attacked("a query that no log has")  # From now on there are vectors.
+    in_log = log.queries[7]
+    report, encoded = attacked(in_log)
+    assert encoded < 500
+    public = queries_of(log, pool)
+    left = public.without([in_log])
+    assert [*left] == [text for text in log.queries if text != in_log]
+    assert public.without(["a query that no log has"]) is public
+    assert f"{len(log):,} texts" in report.naming("list").knows
+    assert f"{len(log) - 1:,} public texts" in report.naming("classifier").knows
+    fresh = PublicTexts([*left], pool)
+    assert np.array_equal(left.standing, fresh.standing)
+    assert np.array_equal(left.vectors, fresh.vectors)
+
+
+def test_what_is_put_beside_a_list_counts_as_if_it_stood_there(made):
+    pool, log, _ = made
+    public = queries_of(log, pool)
+    (seen,) = seen_sets([pool.strings[:50]], ["skin"], pool.encoder)
+    likeness = fit_likeness(log.queries, pool)
+    for kind in (None, likeness):
+        beside = Listed(public, pool, kind, beside=["Zebra crossing law", "Berlin wall height"])
+        among = Listed([*log.queries, "zebra crossing law", "berlin wall height"], pool, kind)
+        assert np.allclose(beside(seen), among(seen), rtol=1e-12)
+    repeated = Listed([*log.queries, *log.queries[:40]], pool)
+    assert np.array_equal(repeated(seen), Listed(public, pool)(seen))

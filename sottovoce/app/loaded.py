@@ -114,6 +114,15 @@ class LoadedParts:
             for encoder in self.attackers():
                 self.log().vectors(encoder)
             _ = self.log().bags
+        with suppress(SottovoceError):
+            self._learn_company()
+
+    def _learn_company(self) -> None:
+        """What attackers on company learn of the log, where company is usual: it takes seconds."""
+        from sottovoce.privacy.attacks.company.beliefs import queries_of
+
+        if self.usual_voice().id == IN_COMPANY:
+            queries_of(self.log(), self.pool()).prepare()
 
     def require_ready(self) -> None:
         """Refuse rather than wait for what is being loaded."""

@@ -1,20 +1,24 @@
 """What an attacker believes beforehand: which strings of a set look like something a person asks.
 
 Beliefs are log-odds, to which the law of the sets is added: ln prior(x) + ln P(S | x), the exact
-posterior of each member up to a constant.
+posterior of each member up to a constant. What a list of texts says of a pool is worked out once
+(:class:`PublicTexts`), however many attackers have it and however often they attack.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import TypeAlias, overload
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from sottovoce.encoders import Encoder
-from sottovoce.likeness import Likeness, logistic
+from sottovoce.likeness import Likeness, fit_to_strings, logistic
 from sottovoce.pools import Pool
 from sottovoce.privacy.attacks.company.sets import SeenSet
+from sottovoce.privacy.attacks.query_log import QueryLog
 from sottovoce.randomness import as_generator
 from sottovoce.sensitive import sensitivity
 from sottovoce.text.comparing import folded_text
@@ -68,6 +72,122 @@ def is_sensitive(encoder: Encoder) -> Belief:
     return belief
 
 
+class PublicTexts(Sequence[str]):
+    """Public texts as they are compared, and what one who has them makes of a pool.
+
+    Each thing is worked out when it is first needed, and kept.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        pool: Pool,
+        vectors: Float32Array | None = None,
+        standing: IntArray | None = None,
+    ) -> None:
+        """``vectors``, ``standing``: see below; given by who has them already."""
+        self.texts = [folded_text(text) for text in texts]
+        self.pool = pool
+        self._vectors, self._standing = vectors, standing
+        self._weighted: WeakKeyDictionary[Likeness, Float64Array] = WeakKeyDictionary()
+
+    @classmethod
+    def of(cls, texts: Sequence[str], pool: Pool) -> PublicTexts:
+        """Texts as those of a pool; what was worked out before is kept."""
+        if isinstance(texts, PublicTexts) and texts.pool == pool:
+            return texts
+        return cls(texts, pool)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        return self.texts[at]
+
+    def __repr__(self) -> str:
+        return f"PublicTexts({len(self)} texts)"
+
+    @cached_property
+    def first(self) -> dict[str, int]:
+        """Where each text comes first."""
+        first: dict[str, int] = {}
+        for at, text in enumerate(self.texts):
+            first.setdefault(text, at)
+        return first
+
+    @cached_property
+    def different(self) -> IntArray:
+        """The places of the texts, each once."""
+        return np.array([*self.first.values()], dtype=np.int64)
+
+    @cached_property
+    def vectors(self) -> Float32Array:
+        """The vector of each, by the pool's encoder."""
+        return self.pool.encoder.encode(self.texts) if self._vectors is None else self._vectors
+
+    @cached_property
+    def standing(self) -> IntArray:
+        """The place of the string that stands for each in the pool."""
+        if self._standing is not None:
+            return self._standing
+        return self.pool.representatives(self.texts, self.vectors)
+
+    @cached_property
+    def likeness(self) -> Likeness:
+        """What strings look like that stand for such texts."""
+        return fit_to_strings(self.standing, self.pool)
+
+    @cached_property
+    def near(self) -> NearTexts:
+        """What it says to be near to such texts, and of their kind."""
+        return NearTexts(self, self.pool, self.likeness)
+
+    def masses(self, likeness: Likeness | None = None) -> Float64Array:
+        """For how many different texts each string of the pool stands.
+
+        likeness
+            Texts of that kind count for more; else all are alike.
+        """
+        if likeness is None:
+            return self._counts
+        if likeness not in self._weighted:
+            ratios = likeness.log_ratio([*self.first], _taken(self.vectors, self.different))
+            self._weighted[likeness] = self._masses(np.exp(ratios))
+        return self._weighted[likeness]
+
+    @cached_property
+    def _counts(self) -> Float64Array:
+        return self._masses(np.ones(len(self.different)))
+
+    def _masses(self, weights: Float64Array) -> Float64Array:
+        standing = self.standing[self.different]
+        return np.asarray(np.bincount(standing, weights, minlength=len(self.pool)), np.float64)
+
+    def without(self, attacked: Collection[str]) -> PublicTexts:
+        """The others; itself, with all that was worked out, if it holds none of these."""
+        if self.first.keys().isdisjoint(attacked):
+            return self
+        left = [at for at, text in enumerate(self.texts) if text not in attacked]
+        texts = [self.texts[at] for at in left]
+        return PublicTexts(texts, self.pool, self.vectors[left], self.standing[left])
+
+    def prepare(self) -> None:
+        """Work everything out now rather than when it is first needed."""
+        _ = self.near, self.masses(), self.masses(self.likeness)
+
+
+@lru_cache(maxsize=2)
+def queries_of(log: QueryLog, pool: Pool) -> PublicTexts:
+    """The queries of a log, with vectors from disk; kept for the next attack with this log."""
+    return PublicTexts(log.queries, pool, log.vectors(pool.encoder))
+
+
 class Listed:
     """A belief: one of these texts was asked, each as likely as its weight.
 
@@ -75,13 +195,20 @@ class Listed:
     none of them, hardly anything is.
     """
 
-    def __init__(self, texts: Sequence[str], pool: Pool, likeness: Likeness | None = None) -> None:
-        """``likeness``: texts of that kind are likelier; else all are alike."""
-        folded = [folded_text(text) for text in texts]
-        weights = None
-        if likeness is not None:
-            weights = np.exp(likeness.log_ratio(folded, pool.encoder.encode(folded)))
-        masses = np.bincount(pool.representatives(folded), weights, minlength=len(pool))
+    def __init__(
+        self,
+        texts: Sequence[str],
+        pool: Pool,
+        likeness: Likeness | None = None,
+        beside: Sequence[str] = (),
+    ) -> None:
+        """``likeness``: texts of that kind are likelier; else all are alike.
+
+        ``beside``: texts that the list lacks, and that are put beside it.
+        """
+        masses = PublicTexts.of(texts, pool).masses(likeness)
+        if beside:
+            masses = masses + PublicTexts.of(beside, pool).masses(likeness)
         self._pool, self._logs = pool, np.log(masses / masses.sum() + HARDLY)
 
     def __call__(self, seen: SeenSet) -> Float64Array:
@@ -99,14 +226,15 @@ class NearTexts:
     """
 
     def __init__(self, texts: Sequence[str], pool: Pool, likeness: Likeness | None = None) -> None:
+        public = PublicTexts.of(texts, pool)
+        different = [*public.first]
         self._likeness = likeness
-        folded = list(dict.fromkeys(folded_text(text) for text in texts))
-        self._texts = pool.encoder.encode(folded)
-        self._places = {text: place for place, text in enumerate(folded)}
-        some, strangers = _some(len(folded)), _some(len(pool))
+        self._texts = _taken(public.vectors, public.different)
+        self._places = {text: place for place, text in enumerate(different)}
+        some, strangers = _some(len(different)), _some(len(pool))
         rows = np.concatenate(
             [
-                self._rows([folded[at] for at in some], self._texts[some]),
+                self._rows([different[at] for at in some], self._texts[some]),
                 self._rows([pool.strings[at] for at in strangers], pool.vectors[strangers]),
             ]
         )
@@ -154,6 +282,11 @@ class LikeHistory:
     def __call__(self, seen: SeenSet) -> Float64Array:
         """The log-odds of each string of a set."""
         return self._beliefs.get(seen.person, nothing)(seen)
+
+
+def _taken(vectors: Float32Array, places: IntArray) -> Float32Array:
+    """These rows; where they are all, no copy of what may be large and mapped."""
+    return vectors if len(places) == len(vectors) else vectors[places]
 
 
 def _some(count: int) -> IntArray:

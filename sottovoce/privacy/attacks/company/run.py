@@ -8,18 +8,19 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from sottovoce.errors import UsageError
-from sottovoce.likeness import LEAST_REFERENCE, fit_likeness
+from sottovoce.likeness import LEAST_REFERENCE
 from sottovoce.mechanisms.base import SetMechanism
 from sottovoce.pools import Pool
 from sottovoce.privacy.attacks.company.beliefs import (
     Belief,
     LikeHistory,
     Listed,
-    NearTexts,
+    PublicTexts,
     is_popular,
     is_sensitive,
     looks_like,
     nothing,
+    queries_of,
 )
 from sottovoce.privacy.attacks.company.report import CompanyReport, Judge
 from sottovoce.privacy.attacks.company.sessions import by_session, clustering, linkage, repetition
@@ -67,6 +68,8 @@ class Knowledge:
         A list from which decoys may have been taken.
     listed
         What may have been asked: a list that holds all that is attacked.
+    add_asked
+        Put what is attacked beside that list.
     asked
         All that is attacked, for who knows on which subjects, and not who asks on which. Attacks
         put it in.
@@ -78,13 +81,16 @@ class Knowledge:
     histories: Mapping[str, Sequence[str]] = field(default_factory=dict)
     decoys: Collection[str] = ()
     listed: Sequence[str] = ()
+    add_asked: bool = False
     asked: Sequence[str] = ()
 
     def without(self, texts: Sequence[str]) -> Knowledge:
         """The same without the texts that are attacked, but knowing their subjects."""
         attacked = frozenset(map(folded_text, texts))
 
-        def others(known: Sequence[str]) -> list[str]:
+        def others(known: Sequence[str]) -> Sequence[str]:
+            if isinstance(known, PublicTexts):
+                return known.without(attacked)
             return [text for text in known if folded_text(text) not in attacked]
 
         return replace(
@@ -93,10 +99,6 @@ class Knowledge:
             histories={person: others(asked) for person, asked in self.histories.items()},
             asked=sorted(attacked),
         )
-
-    def lists_all(self) -> bool:
-        """Whether there is a list that holds all that is attacked."""
-        return bool(self.listed) and set(map(folded_text, self.listed)).issuperset(self.asked)
 
 
 def attack_company(
@@ -142,18 +144,13 @@ def attack_released_sets(
         Put what is attacked beside the log.
     """
     attacked = [released for released in releases if released.variants]
-    texts = [released.text for released in attacked]
-    queries = () if log is None else log.queries
+    queries = () if log is None else queries_of(log, cover.pool)
     return attack_company(
         cover,
         [released.variants for released in attacked],
-        texts,
+        [released.text for released in attacked],
         persons=[ONE] * len(attacked) if session else None,
-        knowledge=Knowledge(
-            queries,
-            {ONE: history},
-            listed=[*queries, *texts] if queries and add_originals else queries,
-        ),
+        knowledge=Knowledge(queries, {ONE: history}, listed=queries, add_asked=add_originals),
     )
 
 
@@ -207,30 +204,32 @@ def beliefs_about(
     knows = "that people hide sensitive subjects, by a list of words"
     yield "sensitive subjects", (knows, is_sensitive(pool.encoder))
     likeness = None
-    if len(known.reference) < LEAST_REFERENCE:
+    reference = PublicTexts.of(known.reference, pool)
+    if len(reference) < LEAST_REFERENCE:
         not_tried["classifier"] = NO_REFERENCE
     else:
-        likeness = fit_likeness(known.reference, pool)
+        likeness = reference.likeness
         knows = f"{likeness.reference:,} public texts of the person's kind"
         yield "classifier", (knows, looks_like(likeness))
-        yield "nearest", (knows, NearTexts(known.reference, pool, likeness))
+        yield "nearest", (knows, reference.near)
     if len(known.asked) < FEWEST_SUBJECTS:
         not_tried["subjects"] = FEW_SUBJECTS
     else:
-        near = strings_near(known.asked, pool)
+        near = PublicTexts(strings_near(known.asked, pool), pool)
         knows = f"{len(near):,} public texts on the subjects of all persons, not whose is which"
-        on_subjects = fit_likeness(near, pool)
-        yield "subjects", (knows, looks_like(on_subjects))
-        yield "nearest subject", (knows, NearTexts(near, pool, on_subjects))
-    if not known.lists_all():
+        yield "subjects", (knows, looks_like(near.likeness))
+        yield "nearest subject", (knows, near.near)
+    listed = PublicTexts.of(known.listed, pool)
+    beside = [text for text in known.asked if text not in listed.first]
+    if not listed or (beside and not known.add_asked):
         not_tried["list"] = NO_CANDIDATES
     else:
-        distinct = list(dict.fromkeys(map(folded_text, known.listed)))
-        knows = f"a list of {len(distinct):,} texts with all that were asked in it"
-        yield "list", (knows, Listed(distinct, pool))
+        count = len(listed.different) + len(beside)
+        knows = f"a list of {count:,} texts with all that were asked in it"
+        yield "list", (knows, Listed(listed, pool, beside=beside))
         if likeness is not None:
             knows += ", and public texts of the person's kind"
-            yield "list, classifier", (knows, Listed(distinct, pool, likeness))
+            yield "list, classifier", (knows, Listed(listed, pool, likeness, beside))
     asked = {
         person: texts for person, texts in known.histories.items() if len(texts) >= LEAST_REFERENCE
     }
