@@ -25,6 +25,7 @@ from sottovoce.experiments.schema.reading import read_experiment
 from sottovoce.experiments.summary import last_summary, remember, summarize
 from sottovoce.mechanisms import parse
 from sottovoce.paths import experiments_folder
+from sottovoce.pools import load_pool
 from sottovoce.statistics import clopper_pearson
 
 DEPTH = 100
@@ -206,6 +207,58 @@ def test_what_was_not_measured_is_none(results, tmp_path, home, default_space):
         for setting in found["settings"]:
             assert [setting[name] for name in ("lazy", "words", "nDCG@10")] == [None] * 3
             assert setting["recall"] is not None
+
+
+def test_a_setting_that_draws_from_a_pool_says_from_which(tmp_path):
+    """By its content: that of another folder may have the same name."""
+    pools = [tmp_path / name / "public.txt" for name in ("one", "other")]
+    for number, pool in enumerate(pools):
+        pool.parent.mkdir()
+        pool.write_text("\n".join(f"public query {number} {line}" for line in range(40)))
+    content = COMPANY.replace("{pool}", str(pools[0]))
+    found = summarized(content, tmp_path / "first")
+    assert found["light"] == load_pool(pools[0], "light").sha256
+    assert found["demo"] == load_pool("demo", "light").sha256
+    assert found["words"] is None
+    same_name = content.replace('"demo" # pool', f'"{pools[1]}"')
+    assert summarized(same_name, tmp_path / "second") == dict.fromkeys(found)
+
+
+COMPANY = """
+name = "company"
+[grid]
+collections = ["demo"]
+engines = ["bm25"]
+rerankers = ["none"]
+n = [3]
+[[mechanism]]
+spec = "cover:k=3"
+label = "light"
+pool = "{pool}"
+encoder = "light"
+[[mechanism]]
+spec = "cover:k=3"
+label = "demo"
+pool = "demo" # pool
+encoder = "light"
+[[mechanism]]
+spec = "santext"
+label = "words"
+epsilons = [1]
+[privacy]
+similarity = []
+attacks = []
+"""
+
+
+def summarized(content, folder):
+    """What the summary of an experiment says of the pool of each of its mechanisms."""
+    folder.mkdir()
+    file = folder / "company.toml"
+    file.write_text(content)
+    run_experiment(read_experiment(file), folder / "out", file=file)
+    (summary,) = summarize(Results(folder / "out"))
+    return {setting["mechanism"]: setting["pool_sha256"] for setting in summary["settings"]}
 
 
 def test_the_last_experiment_wins_and_others_stay(results, home):

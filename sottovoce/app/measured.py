@@ -75,19 +75,19 @@ def figures_of(
             (figures["release"], figures["n"]) == (obfuscator.release, obfuscator.n)
             and figures["spec"] is not None
             and parse(figures["spec"]) == asked
-            and _same_texts(figures.get("texts") or {}, parts, obfuscator)
+            and _same_texts(figures, parts, obfuscator)
         ):
             measured: Measured = figures
             return measured
     return None
 
 
-def _same_texts(texts: dict[str, Any], parts: LoadedParts, obfuscator: Obfuscator) -> bool:
+def _same_texts(figures: Measured, parts: LoadedParts, obfuscator: Obfuscator) -> bool:
     """Whether words were cut, protected and replaced as this service does it."""
     mechanism, pipeline = obfuscator.mechanism, obfuscator.pipeline
     if isinstance(mechanism, SetMechanism):  # Whole public strings leave: only these decide.
-        pool = mechanism.pool
-        return (texts.get("pool"), texts.get("encoder")) == (pool.name, pool.encoder.name)
+        return bool(figures.get("pool_sha256") == mechanism.pool.sha256)
+    texts: dict[str, Any] = figures.get("texts") or {}
     vocabulary = mechanism.space.output.name if isinstance(mechanism, WordMechanism) else "all"
     measured = (
         texts.get("space") or DEFAULT,

@@ -108,7 +108,7 @@ def _summary(results: Results, place: Place) -> dict[str, Any]:
         "settings": [
             {
                 **setting._asdict(),
-                **_made_by(manifest["experiment"], setting),
+                **_made_by(manifest, setting),
                 **{name: column.get(setting) for name, column in columns.items()},
             }
             for setting in results.grid(POOL, place, PRIVATE).settings
@@ -160,12 +160,26 @@ def _named(spec: str) -> str:
     return spec
 
 
-def _made_by(experiment: dict[str, Any], setting: Setting) -> dict[str, Any]:
+def _made_by(manifest: dict[str, Any], setting: Setting) -> dict[str, Any]:
     """The whole spec of a setting and what it works on; None where somebody else drew."""
-    for system in experiment["systems"]:
+    for system in manifest["experiment"]["systems"]:
         if system["label"] == setting.mechanism:
             spec: str = system["spec"]
             if setting.epsilon is not None:
                 spec += f"{',' if ':' in spec else ':'}epsilon={setting.epsilon!r}"
-            return {"spec": spec, "texts": system["texts"]}
-    return {"spec": None, "texts": None}
+            texts = system["texts"]
+            return {"spec": spec, "texts": texts, "pool_sha256": _pool_sha256(manifest, texts)}
+    return {"spec": None, "texts": None, "pool_sha256": None}
+
+
+def _pool_sha256(manifest: dict[str, Any], texts: dict[str, Any]) -> str | None:
+    """The hash of the pool that a setting drew from; None without one, or if it may be another.
+
+    Manifests name pools without their folders: several may have the same name.
+    """
+    hashes = [
+        facts["sha256"]
+        for facts in manifest["facts"].get("pool", ())
+        if (facts["name"], facts["settings"]["encoder"]) == (texts["pool"], texts["encoder"])
+    ]
+    return hashes[0] if len(hashes) == 1 else None

@@ -21,11 +21,12 @@ from sottovoce.app.schemas import (
     ProtectionBody,
 )
 from sottovoce.collections import demo_log, load_collection
+from sottovoce.encoders.strong import StrongEncoder
 from sottovoce.engines import BM25
 from sottovoce.experiments.summary import LAYOUT, among, remember
 from sottovoce.mechanisms import cover_for, mechanism, parse, usual_decoys
 from sottovoce.output_vocabularies import choose_output
-from sottovoce.pools import load_pool
+from sottovoce.pools import Pool, load_pool, read_pool
 from sottovoce.privacy.attacks.query_log import QueryLog
 
 ALIGNED = {"by": "aligned", "knows": "the mechanism; a log of 524 queries with the true one in it"}
@@ -143,6 +144,9 @@ def test_the_package_has_figures_of_every_voice():
                 if each["spec"] and (parse(each["spec"]), each["release"], each["n"]) == wanted
             )
             assert texts.items() <= own["texts"].items()
+            assert (own["pool_sha256"] is None) == (voice.epsilon is not None)
+            if voice.epsilon is None and StrongEncoder.installed():
+                assert own["pool_sha256"] == read_pool("demo", "strong").sha256
             assert (own["words"] is None) == (voice.epsilon is None)
             for figure in ("lazy", measured.MAIN, *(() if own["words"] is None else ("words",))):
                 assert own[figure]["queries"] > 0
@@ -158,6 +162,32 @@ def test_figures_of_weaker_attacks_are_no_longer_shown(client, tmp_path, monkeyp
     told = client.post("/v1/setting", json={"voice": "murmur"}).json()
     assert told["sentences"] == {"query": None, "words": None, "utility": None}
     assert "experiment run" in told["not_measured"]
+
+
+def test_figures_of_another_pool_are_not_shown_whatever_it_is_called(client, monkeypatch):
+    """Nor those of other vectors, which decide what stands for a query."""
+    parts = client.app.state.service.parts
+    company = parts.protection(ProtectionBody(voice="in-company"))
+    mechanism = company.obfuscator.mechanism
+    pool = mechanism.pool
+    found = summary(client)
+    (own,) = found["settings"]
+    own |= {
+        "mechanism": mechanism.spec,
+        "spec": mechanism.spec,
+        "n": company.obfuscator.n,
+        "texts": {"pool": pool.name, "encoder": pool.encoder.name},
+    }
+    other = Pool(["another string", *pool.strings], pool.encoder, name=pool.name)
+    without = {name: value for name, value in own.items() if name != "pool_sha256"}
+    for measured_of, shown in (
+        ({**own, "pool_sha256": pool.sha256}, True),
+        ({**own, "pool_sha256": other.sha256}, False),
+        ({**own, "pool_sha256": None}, False),
+        (without, False),
+    ):
+        told = measured.figures_of(parts, {**found, "settings": [measured_of]}, company)
+        assert (told is not None) == shown
 
 
 def test_figures_of_another_query_log_are_not_shown(client, tmp_path, monkeypatch):
