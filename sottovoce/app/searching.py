@@ -13,7 +13,6 @@ from sottovoce.app.schemas import PreviewBody, SearchBody
 from sottovoce.app.streaming import Tell
 from sottovoce.errors import SottovoceError
 from sottovoce.ledger import Ledger
-from sottovoce.mechanisms.company import Company
 from sottovoce.obfuscation import Obfuscation
 from sottovoce.search import SearchResult, Step, worn_out
 
@@ -57,7 +56,7 @@ def draw_preview(parts: LoadedParts, previews: Previews, body: PreviewBody) -> d
     company = release.result.company
     return {
         **release.result.to_dict(),
-        "company": company and not_sent_yet(company),
+        "company": company and company.unsent(),
         "preview": preview.id,
         "expires_in": previews.lifetime,
         "spent": release.spent,
@@ -66,20 +65,6 @@ def draw_preview(parts: LoadedParts, previews: Previews, body: PreviewBody) -> d
         "to": search.engine.name,
         "worn_out": worn_out(search, release.result.company),
     }
-
-
-def not_sent_yet(company: Company) -> dict[str, Any]:
-    """A company as after a search, but that none of it has been sent."""
-    if company.query_sent:
-        whether = "The query itself is public, and is one of them."
-    elif company.sent:
-        whether = "The query itself is not among them: the nearest public one is."
-    else:
-        whether = (
-            "Neither the query nor the public one that stands for it is among them: that was left "
-            "out by chance. That it may be missing protects it."
-        )
-    return {**company.to_dict(), "sent": False, "query_sent": False, "whether_sent": whether}
 
 
 def run_search(

@@ -88,26 +88,34 @@ class Company:
 
     @property
     def whether_sent(self) -> str:
-        """Whether the text itself, or what stands for it, is in the set; without any text."""
-        by_chance = (
-            ""
-            if self.drawn
-            else " Its own group was left out by chance: it belongs to another one, too."
-        )
-        if self.query_sent:
-            return f"The query itself is public, and was sent as one of them.{by_chance}"
-        if self.sent:
+        """Whether the text itself, or what stands for it, was sent; without any text."""
+        if self.drawn and not self.sent:
+            return f"The engine failed before {self._stands_for_it} was sent."
+        return self._whether("was sent as one of them", "was sent")
+
+    def unsent(self) -> dict[str, Any]:
+        """For JSON, while nothing has been sent: what is in the set is said as that."""
+        whether = self._whether("is one of them", "is one of them")
+        return {**self.to_dict(), "sent": False, "query_sent": False, "whether_sent": whether}
+
+    def _whether(self, is_in: str, is_there: str) -> str:
+        """Which of the query and what stands for it is in the set, in the words given for that."""
+        if not self.sent:
             return (
-                "The query itself was not sent: the nearest public one was, as one of "
-                f"them.{by_chance}"
+                f"Neither the query nor what stands for it {is_there}: {self._stands_for_it} was "
+                f"left out by chance, as in {1 - self.inclusion:.2g} of the cases. That it may be "
+                "missing protects it."
             )
-        which = "the query itself, which is public," if self.is_text else "the nearest public one"
+        whether = f"Not the query itself, but the nearest public one {is_in}."
+        if self.is_text:
+            whether = f"The query itself is public, and {is_in}."
         if self.drawn:
-            return f"The engine failed before {which} was sent."
-        return (
-            f"Neither the query nor what stands for it was sent: {which} was left out by chance, "
-            f"as in {1 - self.inclusion:.2g} of the cases. That it may be missing protects it."
-        )
+            return whether
+        return f"{whether} Its own group was left out by chance: it belongs to another one, too."
+
+    @property
+    def _stands_for_it(self) -> str:
+        return "the query itself, which is public," if self.is_text else "the nearest public one"
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

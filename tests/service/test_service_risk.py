@@ -7,7 +7,6 @@ from collections import OrderedDict
 import pytest
 from service_client import QUERY, events
 
-from sottovoce.app.searching import not_sent_yet
 from sottovoce.collections import demo_log
 from sottovoce.ledger import Ledger
 from sottovoce.mechanisms.company import UNIFORM, Company
@@ -106,15 +105,18 @@ def test_a_preview_in_company_says_what_that_is_worth_before_anything_is_sent(cl
 
 
 @pytest.mark.parametrize(
-    ("is_text", "sent", "says"),
+    ("is_text", "drawn", "sent", "says"),
     [
-        (True, True, "The query itself is public, and is one of them."),
-        (False, True, "not among them: the nearest public one is."),
-        (False, False, "Neither the query nor the public one"),
-        (True, False, "Neither the query nor the public one"),
+        (True, True, True, "The query itself is public, and {}."),
+        (False, True, True, "Not the query itself, but the nearest public one {}."),
+        (False, False, True, "Not the query itself, but the nearest public one {}. Its own group"),
+        (True, False, True, "The query itself is public, and {}. Its own group was left out"),
+        (False, False, False, "Neither the query nor what stands for it"),
+        (True, False, False, "Neither the query nor what stands for it"),
     ],
 )
-def test_what_a_preview_says_of_what_stands_for_the_query(is_text, sent, says):
+def test_what_a_preview_says_of_what_stands_for_the_query(is_text, drawn, sent, says):
+    """The same as after the search, but for when."""
     company = Company(
         queries=20,
         groups=20,
@@ -122,14 +124,17 @@ def test_what_a_preview_says_of_what_stands_for_the_query(is_text, sent, says):
         pool=100,
         representative="a public query",
         is_text=is_text,
-        drawn=sent,
+        drawn=drawn,
         sent=sent,
         inclusion=0.9,
         epsilon=5.0,
         guesses={UNIFORM: 0.05},
     )
-    told = not_sent_yet(company)
-    assert says in told["whether_sent"]
+    told = company.unsent()
+    assert says.format("is one of them") in told["whether_sent"]
+    assert says.format("was sent as one of them") in company.whether_sent
+    assert "sent" not in told["whether_sent"]
+    assert ("left out by chance" in told["whether_sent"]) == (not drawn)
     assert told["sentence"] == company.sentence
     assert not told["sent"]
 
