@@ -6,6 +6,8 @@ import hashlib
 
 import numpy as np
 
+from sottovoce.guarantees import Guarantee
+from sottovoce.ledger import Entry
 from sottovoce.pools import Pool
 
 LEVEL = 1e-4
@@ -36,6 +38,13 @@ def circle(degrees):
     angles = np.radians(degrees)
     rows = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     return Pool([str(row) for row in range(len(rows))], Table(rows))
+
+
+def in_company(text):
+    """A release of a text in company, for an engine elsewhere."""
+    promise = Guarantee("local", 1.0, scope="text")
+    company = {"company": {"mechanism": "cover:k=5"}, "representative": MEMBER}
+    return Entry(text, (MEMBER,), "cover:k=5", "once", promise, 1, "", elsewhere=True, **company)
 
 
 class Stranger:

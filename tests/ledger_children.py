@@ -15,10 +15,12 @@ WORDS = ("3f", "a0")
 """What stands for words in the ledger."""
 
 
-def entry(variants=KEPT, releases=2, words=()):
+def entry(variants=KEPT, releases=2, words=(), elsewhere=False):
     promise = Guarantee("metric", 1.0, "euclidean")
     return Entry(
-        SECRET, variants, "cmp:epsilon=1", "independent", promise, releases, "bm25", words=words
+        *(SECRET, variants, "cmp:epsilon=1", "independent", promise, releases, "bm25"),
+        words=words,
+        elsewhere=elsewhere,
     )
 
 

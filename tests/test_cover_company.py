@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import shutil
+import threading
 from dataclasses import replace
 from itertools import permutations
 
 import pytest
-from cover_cases import LEVEL, MEMBER, QUERY, Stranger
+from cover_cases import LEVEL, MEMBER, QUERY, Stranger, in_company
 from scipy import stats
 
 from sottovoce import Obfuscator, mechanism
 from sottovoce.collections import load_collection
 from sottovoce.engines import BM25
 from sottovoce.errors import SottovoceError
-from sottovoce.ledger import Entry, Ledger, LedgerError, OtherCompanyError
+from sottovoce.guarantees import Guarantee
+from sottovoce.ledger import Entry, Ledger, LedgerError, OlderLedgerError, OtherCompanyError
 from sottovoce.mechanisms.cover import Cover
 from sottovoce.obfuscation import Chorus
 from sottovoce.obfuscation.memory import keyed_hash, setting_of
 from sottovoce.obfuscation.obfuscator import AFRESH
 from sottovoce.pools import Pool, load_pool
 from sottovoce.search import PrivateSearch, load_reranker
+from sottovoce.text import TextPipeline
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -76,7 +80,8 @@ def test_a_query_does_not_leave_in_two_companies(demo, light, tmp_path, changed)
     assert len(ledger.entries()) == 1
     assert {*search("cover:k=8").search(MEMBER).sent} == sent
     search(changed).search("debt advice")
-    with pytest.raises(OtherCompanyError, match="record 3 of the ledger"):
+    counted = ledger.entries()[0].number
+    with pytest.raises(OtherCompanyError, match=f"record {counted} of the ledger"):
         search("cover:k=8").search("debt advice")
 
 
@@ -210,7 +215,7 @@ def test_what_was_only_looked_at_may_still_leave_in_any_way(
     cover, other = (
         search_in(name, small_space, demo, engine, light, ledger) for name in ("cover", way)
     )
-    looked_at = cover.count(QUERY, leaving=False)
+    looked_at = cover.count(QUERY)
     sent = {*other.search(QUERY).sent}
     if way == "cover":
         assert {*cover.send(looked_at).sent} == sent
@@ -218,24 +223,151 @@ def test_what_was_only_looked_at_may_still_leave_in_any_way(
     with pytest.raises(OtherCompanyError, match="record 2 of the ledger"):
         cover.send(looked_at)
     assert {*engine.heard} == sent
+    ledger.check()
 
 
 def test_what_was_looked_at_and_sent_has_left(demo, light, small_space, tmp_path):
     engine, ledger = Stranger(), Ledger.open(tmp_path)
     cover = search_in("cover", small_space, demo, engine, light, ledger)
-    looked_at = cover.count(QUERY, leaving=False)
+    looked_at = cover.count(QUERY)
     assert not engine.heard
     sent = {*cover.send(looked_at).sent}
     with pytest.raises(OtherCompanyError, match="record 1 of the ledger"):
         search_in("words", small_space, demo, engine, light, ledger).search(QUERY)
     assert {*cover.send(looked_at).sent} == {*engine.heard} == sent
-    assert len(ledger.entries()) == 1, "counted when it was looked at"
+    assert [record.number for record in ledger.entries()] == [1], "counted when it was looked at"
+
+
+def test_that_something_left_is_a_record_and_no_release(demo, light, small_space, tmp_path):
+    """Without a record an older ledger would not be noticed; shown it would be another search."""
+    ledger = Ledger.open(tmp_path)
+    cover = search_in("cover", small_space, demo, Stranger(), light, ledger)
+    looked_at = cover.count(QUERY)
+    before = ledger.spent(), ledger.spent(QUERY), ledger.entries(), ledger.entries(text=QUERY)
+    assert ledger.check() == 1
+    for _ in range(2):  # The second time it is known already.
+        cover.send(looked_at)
+        assert ledger.check() == 2
+        after = ledger.spent(), ledger.spent(QUERY), ledger.entries(), ledger.entries(text=QUERY)
+        assert after == before
+    assert cover.search(QUERY).recalled
+    assert ledger.check() == 3
+    assert [record.number for record in ledger.entries()] == [3, 1]
+    assert ledger.spent()[0].records == 2
+
+
+def test_the_record_that_is_named_counted_the_query_itself(tmp_path):
+    """And not another text, which shares its words."""
+    ledger = Ledger.open(tmp_path)
+    promise, words = Guarantee("metric", 1.0, "euclidean"), ("3f", "a0")
+    for text in (MEMBER, QUERY):
+        by_words = Entry(text, ("a",), "cmp", "once", promise, 1, "", words=words, elsewhere=True)
+        ledger.charge(by_words)
+    with pytest.raises(OtherCompanyError, match="record 2 of the ledger"):
+        ledger.charge(replace(in_company(QUERY), representative="divorce lawyer"))
+
+
+def test_an_older_ledger_put_back_after_something_left_is_noticed(
+    demo, light, small_space, tmp_path
+):
+    """Else the query would leave in another company."""
+    engine, ledger = Stranger(), Ledger.open(tmp_path / "ledger")
+    cover = search_in("cover", small_space, demo, engine, light, ledger)
+    looked_at = cover.count(QUERY)
+    copy = shutil.copytree(ledger.folder, tmp_path / "copy")
+    heard = {*cover.send(looked_at).sent}
+    shutil.rmtree(ledger.folder)
+    shutil.copytree(copy, ledger.folder)
+    other = PrivateSearch(Obfuscator(mechanism("cover:k=9", pool=demo)), engine, light, ledger)
+    for search in (cover, other):
+        with pytest.raises(OlderLedgerError, match="1 records, and 2"):
+            search.search(QUERY)
+    assert {*engine.heard} == heard
+
+
+class Stopped(Exception):
+    """Somebody presses Stop."""
+
+
+@pytest.mark.parametrize("step", ["obfuscating", "counting", "sending"])
+def test_what_was_stopped_before_it_left_may_leave_in_any_way(
+    demo, light, small_space, tmp_path, step
+):
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+
+    def stop(told):
+        if told.name == step:
+            raise Stopped
+
+    cover = search_in("cover", small_space, demo, engine, light, ledger)
+    with pytest.raises(Stopped):
+        cover.search(QUERY, on_step=stop)
+    assert not engine.heard
+    assert search_in("words", small_space, demo, engine, light, ledger).search(QUERY).sent
+
+
+def test_a_way_is_noted_before_the_first_query_leaves(demo, light, small_space, tmp_path):
+    """And holds even if the process ends there."""
+    engine, ledger = Stranger(), Ledger.open(tmp_path)
+    cover = search_in("cover", small_space, demo, engine, light, ledger)
+    words = search_in("words", small_space, demo, Stranger(), light, ledger)
+
+    def answer(queries, depth):
+        with pytest.raises(OtherCompanyError):
+            words.search(QUERY)
+        raise Stopped
+
+    engine.search = answer
+    with pytest.raises(SottovoceError, match="Stopped"):
+        cover.search(QUERY)
+    with pytest.raises(OtherCompanyError):
+        words.search(QUERY)
+
+
+def test_what_sends_nothing_has_not_left(demo, light, small_space, tmp_path):
+    ledger, query = Ledger.open(tmp_path), "???"
+    dropping = Obfuscator(
+        mechanism("cmp", space=small_space, epsilon=3.0), pipeline=TextPipeline(punctuation="drop")
+    )
+    by_words = PrivateSearch(dropping, Stranger(), light, ledger)
+    assert by_words.search(query).sent == ()
+    assert search_in("cover", small_space, demo, Stranger(), light, ledger).search(query).sent
+
+
+def test_of_companies_sent_at_once_one_leaves(demo, light, tmp_path):
+    """All were counted while none had left."""
+    engine, ledger, sizes = Stranger(), Ledger.open(tmp_path), (5, 6, 7, 8)
+    searches = [
+        PrivateSearch(
+            Obfuscator(mechanism(f"cover:k={k},p=0.99", pool=demo)), engine, light, ledger
+        )
+        for k in sizes
+    ]
+    pairs = [(search, search.count(QUERY)) for search in searches]
+    together, sent = threading.Barrier(len(sizes)), []
+
+    def send(search, release):
+        together.wait()
+        try:
+            sent.append(search.send(release).sent)
+        except OtherCompanyError:
+            sent.append(None)
+
+    threads = [threading.Thread(target=send, args=pair) for pair in pairs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (left,) = filter(None, sent)
+    assert len(sent) == len(sizes)
+    assert {*left} == {*engine.heard}
+    assert ledger.check() == len(sizes) + 1
 
 
 def test_what_the_ledger_forgot_or_never_had_is_not_sent(demo, light, small_space, tmp_path):
     engine, ledger = Stranger(), Ledger.open(tmp_path)
     cover = search_in("cover", small_space, demo, engine, light, ledger)
-    looked_at = cover.count(QUERY, leaving=False)
+    looked_at = cover.count(QUERY)
     ledger.reset()
     for counted in range(2):
         with pytest.raises(LedgerError, match="draw the variants anew"):

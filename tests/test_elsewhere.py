@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 from command_line import as_text, run_command
 from servers import Web, reply, web
+from typer.testing import CliRunner
 
 from sottovoce import Obfuscator, mechanism
 from sottovoce.app.loaded import LoadedParts
@@ -17,6 +18,7 @@ from sottovoce.app.previews import Previews
 from sottovoce.app.schemas import PreviewBody, SearchBody
 from sottovoce.app.searching import draw_preview, run_search
 from sottovoce.app.settings import Settings
+from sottovoce.cli import app
 from sottovoce.engines import choose_engine, choose_vector_store
 from sottovoce.engines.json_http import JsonHttp
 from sottovoce.engines.opensearch import OpenSearch
@@ -120,6 +122,55 @@ def test_what_the_app_only_showed_has_not_left(forwarder, tmp_path):
     with pytest.raises(OtherCompanyError, match="record 2 of the ledger"):
         run_search(parts, previews, later, lambda event: None)
     assert forwarder.asked == 5
+
+
+class Stopped(Exception):
+    """Somebody presses Stop."""
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("previewed", [False, True])
+def test_what_was_stopped_in_the_app_before_it_left_may_leave_in_another_way(
+    forwarder, tmp_path, previewed
+):
+    engine = forwarder.file(tmp_path, elsewhere=True, pause=0)
+    parts = LoadedParts(Settings(engine=engine, reranker="none", token="not empty"))
+    previews, query = Previews(), f"something asked, {previewed}"
+    body = SearchBody(query=query, one_in=8)
+    if previewed:
+        shown = draw_preview(parts, previews, PreviewBody(query=query, one_in=8))
+        body = SearchBody(query=query, one_in=8, preview=shown["preview"])
+
+    def stop(event):
+        if event["step"] == "sending":
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        run_search(parts, previews, body, stop)
+    assert forwarder.asked == 0
+    run_search(parts, previews, SearchBody(query=query, one_in=5), lambda event: None)
+    assert forwarder.asked == 5
+
+
+def test_whoever_ends_the_command_when_a_subject_is_worn_out_has_sent_nothing(
+    forwarder, home, tmp_path, monkeypatch
+):
+    """And may ask in another way."""
+
+    def end(search, company):
+        raise KeyboardInterrupt
+
+    query, engine = "worn out before it left", forwarder.file(tmp_path, elsewhere=True, pause=0)
+    options = ["--pool", "demo", "--encoder", "light", "--rerank", "none", "--engine", engine]
+    with monkeypatch.context() as patch:
+        patch.setattr("sottovoce.search.worn_out", end)
+        ended = CliRunner().invoke(app, ["search", query, "--cover", "5", *options])
+    assert ended.exit_code != 0
+    assert [record.mechanism[:9] for record in Ledger.open().entries(1)] == ["cover:k=5"]
+    assert forwarder.asked == 0
+    done = CliRunner().invoke(app, ["search", query, "--cover", "8", *options])
+    assert done.exit_code == 0, done.output
+    assert forwarder.asked == 8
 
 
 def test_the_app_and_the_command_ask_elsewhere_in_one_company(forwarder, home, tmp_path):

@@ -8,10 +8,11 @@ import sqlite3
 import time
 
 import pytest
+from cover_cases import in_company
 from killing import finish, start
-from ledger_children import WORDS, entry, nats, opened
+from ledger_children import SECRET, WORDS, entry, nats, opened
 
-from sottovoce.ledger import Budget, Ledger, LedgerError
+from sottovoce.ledger import Budget, Ledger, LedgerError, OtherCompanyError
 from sottovoce.ledger.database import create
 
 
@@ -50,7 +51,10 @@ def work(place):
     if job == "reset":
         ledger.reset()
     else:
-        ledger.charge(entry(words=WORDS if job == "remember" else ()))
+        words = WORDS if job == "remember" else ()
+        receipt = ledger.charge(entry(words=words, elsewhere=True), leaving=job != "leave")
+        if job == "leave":
+            ledger.note_leaving(receipt)
         step()
         send(" ".join(KEPT), place / "sent")
     step()
@@ -98,6 +102,24 @@ def test_a_remembered_charge_is_neither_lost_nor_doubled_by_a_kill(memory_disk):
         ledger.check()
         seen.add((counted, sent))
     assert seen == {(0.0, False), (2.0, False), (2.0, True)}
+
+
+def test_what_was_sent_has_left_in_its_way_wherever_the_process_is_killed(memory_disk):
+    start_from = memory_disk / "start"
+    Ledger.open(start_from)
+    seen = set()
+    for ledger, sent in killed_at_every_step("leave", start_from, memory_disk / "work"):
+        records = ledger.check()
+        assert len(ledger.entries()) == min(records, 1)
+        try:
+            ledger.charge(in_company(SECRET))
+            noted = False
+        except OtherCompanyError:
+            noted = True
+        assert noted == (records == 2)
+        assert noted or not sent
+        seen.add((records, sent))
+    assert seen == {(0, False), (1, False), (2, False), (2, True)}
 
 
 @pytest.mark.slow

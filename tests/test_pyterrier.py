@@ -7,13 +7,14 @@ import socket
 from itertools import pairwise
 
 import pytest
+from cover_cases import in_company
 from integration_data import SECRET, Hostile, cmp, collection, engine, obfuscator
 
 from sottovoce import Obfuscator, PrivateSearch
 from sottovoce.collections import load_collection, read_documents
 from sottovoce.engines import BM25
 from sottovoce.errors import PrivacyWarning, SottovoceError, UsageError
-from sottovoce.ledger import BudgetError, Ledger
+from sottovoce.ledger import BudgetError, Ledger, OtherCompanyError
 from sottovoce.privacy import QueryLog, Released, attack
 from sottovoce.search import load_reranker
 
@@ -169,6 +170,15 @@ def test_what_a_budget_refuses_is_not_sent(asked, tmp_path):
     with pytest.raises(BudgetError):
         private(asked[1:])
     assert len(stranger.frames) == 2
+
+
+def test_what_a_retriever_elsewhere_got_is_refused_company(asked, tmp_path):
+    ledger, (query,) = Ledger.open(tmp_path), asked["query"][:1]
+    pipeline(Obfuscate(obfuscator(2), ledger=ledger, remote=False))(asked[:1])
+    ledger.charge(in_company(query), leaving=False)
+    pipeline(Obfuscate(obfuscator(2), ledger=ledger))(asked[:1])
+    with pytest.raises(OtherCompanyError):
+        ledger.charge(in_company(query), leaving=False)
 
 
 def test_answers_go_to_no_other_queries(asked):

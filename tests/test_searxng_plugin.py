@@ -11,8 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 import searxng_host
+from cover_cases import in_company
 
-from sottovoce.ledger import Ledger
+from sottovoce.ledger import Ledger, OtherCompanyError
 from sottovoce.search import PrivateSearch
 
 if importlib.util.find_spec("searx") is None:
@@ -67,6 +68,12 @@ def test_engines_get_other_words_and_the_same_again_for_nothing(storage, ledger)
     assert again == first
     assert ledger.spent()[0].nats == 7.5
     assert ledger.entries(1)[0].destination == "searxng"
+
+
+def test_what_left_for_engines_is_refused_company(storage, ledger):
+    assert Search(QUERY).run(storage)
+    with pytest.raises(OtherCompanyError):
+        ledger.charge(in_company(QUERY))
 
 
 def test_a_spent_budget_stops_the_search_and_says_so(storage, ledger):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cover_cases import in_company
 from scipy.stats import binom
 
 from sottovoce import Obfuscator, mechanism
@@ -84,6 +85,15 @@ def test_a_query_that_left_in_company_does_not_leave_as_a_vector(store, noise, l
         PrivateVectorSearch(noise, elsewhere, ledger=ledger, depth=50).search(QUERY)
     assert elsewhere.asked == []
     assert PrivateVectorSearch(noise, store, ledger=ledger, depth=50).search(QUERY).hits
+
+
+def test_a_vector_that_was_only_counted_has_not_left(store, noise, ledger):
+    search = PrivateVectorSearch(noise, Recording(store), ledger=ledger, depth=50)
+    counted = search.count(QUERY)
+    ledger.charge(in_company(QUERY), leaving=False)
+    search.send(counted)
+    with pytest.raises(OtherCompanyError):
+        ledger.charge(in_company(QUERY), leaving=False)
 
 
 def test_one_noisy_vector_leaves_after_it_was_counted_and_the_same_one_again(store, noise, ledger):

@@ -51,7 +51,7 @@ def draw_preview(parts: LoadedParts, previews: Previews, body: PreviewBody) -> d
     """Draw variants, count them, and keep them to be sent."""
     protection, ledger = parts.protection(body), Ledger.open()
     search = parts.private_search(protection, ledger)
-    release = search.count(body.query, leaving=False)
+    release = search.count(body.query)
     preview = previews.keep(body.query, protection, release)
     company = release.result.company
     return {

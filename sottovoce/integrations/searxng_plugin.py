@@ -91,7 +91,9 @@ class SXNGPlugin(Plugin):  # type: ignore[misc]
         search = PrivateSearch(
             self._obfuscating(), Metasearch(), load_reranker("none"), ledger=Ledger.open()
         )
-        (released,) = search.count(query.query).outgoing.queries
+        release = search.count(query.query)
+        (released,) = release.outgoing.queries
+        search.note_leaving(release)
         return released
 
     def _obfuscating(self) -> Obfuscator:

@@ -92,6 +92,8 @@ KEY_BYTES = 32
 
 _FIELDS = [field.name for field in fields(Record)]
 _SELECT = f"SELECT {', '.join(_FIELDS)} FROM records"  # noqa: S608 - names of our own
+_RELEASES = "WHERE (repeats IS NULL OR variants > 0)"
+"""All records but those that only note that something has left: see ``Record.counted_by``."""
 _INSERT = f"INSERT INTO records VALUES ({', '.join('?' * len(_FIELDS))})"  # noqa: S608 - no values
 
 
@@ -185,7 +187,7 @@ class Book:
         return self._totals(self._key.of_text(text), promise)
 
     def spent(self, text: str | None) -> list[Spent]:
-        """The totals of every promise, on one text or in all."""
+        """The totals of every promise over all releases, of one text or of all."""
         where, values = self._about(text)
         column = "total" if text is None else "text_total"
         limit = self.budget.total if text is None else self.budget.per_text
@@ -204,7 +206,7 @@ class Book:
         ]
 
     def records(self, text: str | None, limit: int) -> list[Record]:
-        """The latest records, on one text or in all, newest first."""
+        """The records of the latest releases, of one text or of all, newest first."""
         where, values = self._about(text)
         rows = self._connection.execute(
             f"{_SELECT} {where} ORDER BY number DESC LIMIT ?", (*values, limit)
@@ -281,6 +283,12 @@ class Book:
             )
         )
 
+    def append_leaving(self, counted: Record) -> Record:
+        """Write down that what a record counted leaves now: no other release, at no cost."""
+        return self._append(
+            replace(counted, variants=0, releases=0, spent=0.0, repeats=counted.number)
+        )
+
     def remember(self, words: Iterable[str], record: Record) -> None:
         """Note by which record words (keyed hashes) were released, those that are not noted yet."""
         noted = self.released_words(words := [*words])
@@ -303,7 +311,9 @@ class Book:
     # Inside
 
     def _about(self, text: str | None) -> tuple[str, tuple[str, ...]]:
-        return ("", ()) if text is None else ("WHERE text = ?", (self._key.of_text(text),))
+        if text is None:
+            return _RELEASES, ()
+        return f"{_RELEASES} AND text = ?", (self._key.of_text(text),)
 
     def _totals(self, text_hash: str, promise: str) -> tuple[float | None, float | None]:
         of_text = self._last("WHERE text = ? AND promise = ?", text_hash, promise)

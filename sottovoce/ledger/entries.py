@@ -169,7 +169,8 @@ class Record:
     """One line of the ledger, never changed. ``text`` is a keyed hash; totals include the line.
 
     ``spent`` and totals are nats per unit of the metric; None: nothing bounds them. Where all words
-    had been released before by the same draws, ``repeats`` is the record of the last of them.
+    had been released before by the same draws, ``repeats`` is the record of the last of them. One
+    of no variants only notes that what the record ``repeats`` counted has left.
     """
 
     number: int
@@ -194,6 +195,11 @@ class Record:
     text_total: float | None
     total: float | None
     link: str
+
+    @property
+    def counted_by(self) -> int:
+        """The record that counted the release: another one if this notes that it has left."""
+        return self.number if self.repeats is None or self.variants else self.repeats
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -227,13 +233,14 @@ class Receipt:
     ``left_for_text`` and ``left_in_total`` are None where there is no budget.
     """
 
+    entry: Entry
     record: Record
     left_for_text: float | None
     left_in_total: float | None
 
     @property
     def recalled(self) -> bool:
-        """Whether all its words had been released before, by the same draws."""
+        """Whether all its words had been counted before, by the same draws."""
         return self.record.repeats is not None
 
     def __repr__(self) -> str:

@@ -77,8 +77,8 @@ class Ledger:
         other company, and none, and what left in none is refused company.
 
         leaving
-            Whether it is about to leave. If not (a preview), it is counted and may be refused all
-            the same, but has not left in this way before ``note_leaving``.
+            Whether it leaves now. If not, it is counted and may be refused all the same, and
+            ``note_leaving`` must be told before any of it leaves.
         """
         with self._book(write=True) as book:
             _refuse_in_clear(entry, book.budget)
@@ -91,13 +91,14 @@ class Ledger:
             record = book.append(entry, repeats=max(earlier.values()) if repeats else None)
             book.remember(entry.words, record)
             if leaving:
-                _note_ways(ways, record, book)
-            return _receipt(record, book.budget)
+                book.remember(_noted(ways), record)
+            return _receipt(entry, record, book.budget)
 
-    def note_leaving(self, entry: Entry, receipt: Receipt) -> None:
+    def note_leaving(self, receipt: Receipt) -> None:
         """Note that what was counted without ``leaving`` leaves now, or refuse it.
 
-        It may have left in another way since it was counted.
+        It may have left in another way since it was counted. Where its way is not noted yet, it is
+        together with a record, without which an older copy of the ledger would not be noticed.
         """
         with self._book(write=True) as book:
             record = receipt.record
@@ -106,9 +107,11 @@ class Ledger:
                     "the ledger no longer has what was counted for this query, it was reset in "
                     "the meantime: draw the variants anew; nothing was sent"
                 )
-            ways = ways_of(entry, book)
+            ways = ways_of(receipt.entry, book)
             refuse_another_way(ways, book)
-            _note_ways(ways, record, book)
+            noted = _noted(ways)
+            if not book.released_words(noted).keys() >= {*noted}:
+                book.remember(noted, book.append_leaving(record))
 
     # Looking
 
@@ -125,7 +128,7 @@ class Ledger:
             return min((nats for nats in remaining if nats is not None), default=math.inf)
 
     def entries(self, limit: int = 20, *, text: str | None = None) -> list[Record]:
-        """The latest records, newest first."""
+        """The records of the latest releases, newest first."""
         if limit < 0:
             raise UsageError("the number of records to show cannot be negative")
         with self._book() as book:
@@ -220,16 +223,18 @@ class Ledger:
             yield book
 
 
-def _receipt(record: Record, budget: Budget) -> Receipt:
+def _receipt(entry: Entry, record: Record, budget: Budget) -> Receipt:
     return Receipt(
+        entry,
         record,
         left_for_text=left(budget.per_text, record.text_total),
         left_in_total=left(budget.total, record.total),
     )
 
 
-def _note_ways(ways: Sequence[Way], record: Record, book: Book) -> None:
-    book.remember(chain.from_iterable(way.noted for way in ways), record)
+def _noted(ways: Sequence[Way]) -> list[str]:
+    """What is kept of ways, by keyed hashes."""
+    return [*chain.from_iterable(way.noted for way in ways)]
 
 
 def _refuse_in_clear(entry: Entry, budget: Budget) -> None:

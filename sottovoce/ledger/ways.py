@@ -64,5 +64,5 @@ def refuse_another_way(ways: Sequence[Way], book: Book) -> None:
     for way in ways:
         earlier = book.released_words(way)
         if way.whatever in earlier and way.this not in earlier:
-            record = book.record(earlier[way.whatever])
+            record = book.record(book.record(earlier[way.whatever]).counted_by)
             raise OtherCompanyError(record, in_company=way.alone not in earlier)

@@ -55,8 +55,6 @@ class CountedRelease:
     spent: float | None
     receipt: Receipt | None
     """What the ledger says; None without one."""
-    not_left: Entry | None = None
-    """What the ledger must note as leaving before it is sent; None: it has done so."""
 
     @property
     def recalled(self) -> bool:
@@ -215,19 +213,16 @@ class PrivateSearch:
         require(top >= 1, f"ask for at least one hit, not {top}")
         return self.send(self.count(query, on_step=on_step), top, on_step=on_step)
 
-    def count(
-        self, query: str, *, leaving: bool = True, on_step: OnStep | None = None
-    ) -> CountedRelease:
+    def count(self, query: str, *, on_step: OnStep | None = None) -> CountedRelease:
         """Obfuscate a query and count what sending it will cost. Nothing is sent yet.
 
-        leaving
-            Whether it is as good as sent, by :meth:`send` or by whoever calls. If not, the ledger
-            notes in which way it leaves only when :meth:`send` sends it.
+        In which way it leaves is noted by :meth:`send`; whoever sends it otherwise calls
+        :meth:`note_leaving` before.
         """
         _tell(on_step, Step("obfuscating"))
         (result,) = self._drawing().obfuscate([query])
         _tell(on_step, Step("counting"))
-        return self.counted(result, leaving=leaving)
+        return self.counted(result)
 
     def count_many(self, queries: Iterable[str]) -> Iterator[CountedRelease]:
         """The same for several queries, drawn in batches, one after the other."""
@@ -244,7 +239,7 @@ class PrivateSearch:
             return self.obfuscator
         return replace(self.obfuscator, memory_key=self.ledger.memory_key())
 
-    def counted(self, result: Obfuscation, *, leaving: bool = True) -> CountedRelease:
+    def counted(self, result: Obfuscation) -> CountedRelease:
         """The same for a query that has been obfuscated."""
         outgoing = self.boundary.check(result.variants)
         if self.ledger is None:
@@ -252,9 +247,8 @@ class PrivateSearch:
         # Nobody compares what stays on this machine.
         engine = self.engine
         entry = Entry.of(result, self.obfuscator, engine.name, elsewhere=engine.remote)
-        receipt = self.ledger.charge(entry, leaving=leaving)
-        not_left = None if leaving else entry
-        return CountedRelease(result, outgoing, receipt.record.spent, receipt, not_left)
+        receipt = self.ledger.charge(entry, leaving=False)
+        return CountedRelease(result, outgoing, receipt.record.spent, receipt)
 
     def answer(self, result: Obfuscation, top: int | None = TOP) -> SearchResult:
         """Count and send a query that has been obfuscated; see :meth:`send`."""
@@ -269,8 +263,8 @@ class PrivateSearch:
         """
         require(top is None or top >= 1, f"ask for at least one hit, not {top}")
         result, outgoing = release.result, release.outgoing
-        self._note_leaving(release)
         _tell(on_step, Step("sending", 0, len(outgoing)))
+        self.note_leaving(release)  # Who stops at that step has sent nothing.
         try:
             answers = self.boundary.send(
                 outgoing, self.depth, lambda done, of: _tell(on_step, Step("sending", done, of))
@@ -313,15 +307,13 @@ class PrivateSearch:
             seeded=result.seeded,
         )
 
-    def _note_leaving(self, release: CountedRelease) -> None:
-        """Tell the ledger, if it does not know yet, that this leaves now; it may refuse."""
-        if release.not_left is None:
-            return
-        if self.ledger is None or release.receipt is None:
-            raise SottovoceError(
-                "this was counted by a ledger that is not at hand: count it anew; nothing was sent"
-            )
-        self.ledger.note_leaving(release.not_left, release.receipt)
+    def note_leaving(self, release: CountedRelease) -> None:
+        """Note in the ledger that what was counted leaves now, or refuse it: then it must not.
+
+        It may have left in another way in the meantime.
+        """
+        if len(release.outgoing):
+            note_leaving(self.ledger, release.receipt)
 
     def _counted_anyway(self, error: EngineError, spent: float | None) -> EngineError:
         if self.ledger is None:
@@ -359,6 +351,17 @@ class PrivateSearch:
         if self._local is None:
             return hit
         return hit._replace(snippet=snippet(self._text(hit), hit.title, query))
+
+
+def note_leaving(ledger: Ledger | None, receipt: Receipt | None) -> None:
+    """Tell the ledger by which something was counted, if any was, that it leaves now."""
+    if receipt is None:
+        return
+    if ledger is None:
+        raise SottovoceError(
+            "this was counted by a ledger that is not at hand: count it anew; nothing was sent"
+        )
+    ledger.note_leaving(receipt)
 
 
 def _tell(on_step: OnStep | None, step: Step) -> None:

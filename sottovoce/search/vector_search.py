@@ -17,6 +17,7 @@ from sottovoce.mechanisms.base import require
 from sottovoce.obfuscation.vectors import NoisyVector, VectorNoise, noisy_vector
 from sottovoce.randomness import Randomness, is_seeded
 from sottovoce.search.pooling import pool
+from sottovoce.search.private_search import note_leaving
 from sottovoce.search.reranking import Ranked, Reranker, rerank
 from sottovoce.search.vector_boundary import OutgoingVector, VectorBoundary
 from sottovoce.text.words import snippet
@@ -135,7 +136,10 @@ class PrivateVectorSearch:
         return self.send(self.count(query), top)
 
     def count(self, query: str) -> CountedVector:
-        """Draw the noise and count what sending will cost. Nothing is sent yet."""
+        """Draw the noise and count what sending will cost. Nothing is sent yet.
+
+        In which way it leaves is noted by :meth:`send`.
+        """
         require(bool(query.strip()), "give something to search for")
         key = self.ledger.memory_key() if self.ledger is not None and self.remembers else None
         noisy = noisy_vector(query, self.mechanism, rng=self.rng, memory_key=key)
@@ -157,7 +161,8 @@ class PrivateVectorSearch:
                 protected=1,
                 words=noisy.word_hashes,
                 elsewhere=self.engine.remote,
-            )
+            ),
+            leaving=False,
         )
         return CountedVector(noisy, outgoing, receipt.record.spent or 0.0, receipt)
 
@@ -168,6 +173,7 @@ class PrivateVectorSearch:
         """
         require(top is None or top >= 1, f"ask for at least one hit, not {top}")
         noisy = release.noisy
+        note_leaving(self.ledger, release.receipt)
         try:
             near = self.boundary.send(release.outgoing, self.depth)
         except EngineError as error:

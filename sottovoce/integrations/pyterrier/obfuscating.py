@@ -129,6 +129,8 @@ class Obfuscate(pt.Transformer):
         if inp["qid"].duplicated().any():
             raise UsageError("a qid is there twice: give each query one row, and a qid of its own")
         releases = list(self._search.count_many(inp["query"].tolist()))
+        for release in releases:
+            self._search.note_leaving(release)
         rows = [
             row
             for qid, release in zip(inp["qid"], releases, strict=True)
