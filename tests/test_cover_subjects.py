@@ -349,7 +349,7 @@ def test_the_command(home, tmp_path):
     assert said["mechanism"] == "cover-subjects:k=6,p=0.9,decoys=sensitive,subjects=80"
     assert len(said["sent"]) == 6
     shown = run("search", "treatment for skin cancer", *options, "--rerank", "none")
-    assert "on subjects that were sent before" in shown.stdout
+    assert "on subjects drawn and counted before" in shown.stdout
     alone = run("search", "treatment for skin cancer", "--subjects", "80", "--rerank", "none")
     assert alone.returncode == 2
     assert "go with --cover" in alone.stderr

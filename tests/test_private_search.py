@@ -231,7 +231,7 @@ def test_words_sent_before_are_sent_as_before_and_cost_nothing(cmp, light, tmp_p
     assert (first.spent, again.spent) == (15, 0)
     assert again.recalled
     assert (first.recalled, first.fresh) == (False, False)
-    assert any("sent before" in caveat for caveat in again.guarantee.caveats)
+    assert any("counted before" in caveat for caveat in again.guarantee.caveats)
     other = search.search("divorce lawyer")
     assert other.sent != first.sent
     (spent,) = ledger.spent(QUERY)

@@ -150,7 +150,7 @@ def search(
     private_search = _prepare(how, obfuscator, layout, drop_function_words=not chosen)
     release = private_search.count(query)
     worn = worn_out(private_search, release.result.company)
-    if worn:  # Before anything is sent: whoever reads it in time may still end this.
+    if worn:  # Who ends the command here has sent nothing, but nobody is asked.
         typer.secho(worn, fg="yellow", err=True)
     with progress_bar("asking, one query after the other") as progress:
         result = private_search.send(release, how.top, on_step=_shown_while_sending(progress))
@@ -282,9 +282,11 @@ def show(result: SearchResult, search: PrivateSearch, console: Console | None = 
     console.print(f"\n[bold]Stayed here[/bold]  {escape(result.query)}")
     again = ""
     if result.recalled:
-        again = ", of words that were sent before," if result.company is None else " again"
-        if result.company is not None and result.company.subjects is not None:
-            again = ", on subjects that were sent before,"
+        again = ", of words drawn and counted before,"
+        if result.company is not None:
+            again = ", drawn and counted before,"
+            if result.company.subjects is not None:
+                again = ", on subjects drawn and counted before,"
     queries = "query" if len(result.sent) == 1 else "queries"
     where = "" if search.engine.remote else ", which plays the stranger on this machine"
     console.print(

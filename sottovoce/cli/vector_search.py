@@ -155,7 +155,7 @@ def show(
 
     console = console or new_console()
     console.print(f"\n[bold]Stayed here[/bold]  {escape(result.query)}")
-    again = " again" if result.recalled else ""
+    again = ", drawn and counted before," if result.recalled else ""
     where = "" if search.engine.remote else ", which plays the stranger on this machine"
     console.print(f"\n[bold]Sent[/bold]  one vector{again} to {result.engine}{where}:")
     numbers = ", ".join(f"{number:.3f}" for number in result.sent[:NUMBERS_SHOWN])

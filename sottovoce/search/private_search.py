@@ -26,12 +26,19 @@ from sottovoce.text.comparing import comparable
 from sottovoce.text.tokens import tokenize
 from sottovoce.text.words import snippet
 
-SAME_SET = "this set was sent before: that it is sent again tells nothing new of the query"
-SAME_SUBJECTS = (
-    "searches with this company of subjects were sent before: these tell nothing new of which "
-    "subject is meant, as far as strings within a subject are asked as its weights say"
+SAME_SET = (
+    "this set was drawn and counted before: however often it is sent, it tells no more of the "
+    "query than once"
 )
-RECALLED = "each word was sent before, by the same draw: this tells nothing new of any of them"
+SAME_SUBJECTS = (
+    "this company of subjects was drawn and counted before: however many searches it is sent for, "
+    "they tell no more of which subject is meant than one, as far as strings within a subject are "
+    "asked as its weights say"
+)
+RECALLED = (
+    "each word was drawn and counted before: however often the same draw is sent, it tells no more "
+    "of the word than once"
+)
 
 
 class Step(NamedTuple):
@@ -58,7 +65,7 @@ class CountedRelease:
 
     @property
     def recalled(self) -> bool:
-        """Whether all words had been released before, by the same draws."""
+        """Whether all words had been counted before, by the same draws."""
         return self.receipt is not None and self.receipt.recalled
 
     def __repr__(self) -> str:
@@ -93,7 +100,7 @@ class SearchResult:
     unknown: tuple[str, ...]
     kept: tuple[str, ...]
     recalled: bool
-    """Whether all words had been sent before, by the same draws."""
+    """Whether all words had been counted before, by the same draws; perhaps only in a preview."""
     fresh: bool
     """Whether words were drawn anew, whatever was sent before."""
     seeded: bool

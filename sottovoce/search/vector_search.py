@@ -23,7 +23,10 @@ from sottovoce.search.vector_boundary import OutgoingVector, VectorBoundary
 from sottovoce.text.words import snippet
 
 BY_TRUE_VECTOR = "true vector"
-SAME_VECTOR = "this vector was sent before: that it is sent again tells nothing new of the query"
+SAME_VECTOR = (
+    "this vector was drawn and counted before: however often it is sent, it tells no more of the "
+    "query than once"
+)
 A_VECTOR = ("one noisy vector",)
 """What the ledger counts as sent: of variants it keeps the number alone."""
 
@@ -40,7 +43,7 @@ class CountedVector:
 
     @property
     def recalled(self) -> bool:
-        """Whether the same vector had been released before."""
+        """Whether the same vector had been counted before."""
         return self.receipt is not None and self.receipt.recalled
 
     def __repr__(self) -> str:
@@ -66,7 +69,7 @@ class VectorSearchResult:
     engine: str
     reranker: str
     recalled: bool
-    """Whether the same vector had been sent before."""
+    """Whether the same vector had been counted before."""
     fresh: bool
     """Whether noise was drawn anew, whatever was sent before."""
     seeded: bool

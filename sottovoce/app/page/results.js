@@ -51,7 +51,7 @@ export function showPreview(query, drawn, onSend) {
     byId("left"),
     el("p", {}, `Drawing these cost ${cost(drawn.spent)}. Sending them costs nothing more.`),
     drawn.recalled &&
-      el("p", {}, drawn.company ? "The same queries were sent for it before." : "Each of its words was sent before, and has the same substitutes again."),
+      el("p", {}, drawn.company ? "The same queries were drawn and counted for it before." : "Each of its words was drawn and counted before, and has the same substitutes again."),
     drawn.worn_out && el("p", { class: "plain" }, drawn.worn_out),
     el("p", { class: "line" }, el("button", { type: "button", class: "main", id: "send", onclick: onSend }, "Send these")),
     el(
@@ -114,8 +114,8 @@ export function showResult(result) {
         "p",
         {},
         result.company
-          ? "The same queries were sent for it before: that tells nothing new."
-          : "Each of its words was sent before, and has the same substitutes again: that tells nothing new of them.",
+          ? "The same queries were drawn and counted for it before: however often they are sent, they tell no more than once."
+          : "Each of its words was drawn and counted before, and has the same substitutes again: however often they are sent, they tell no more of it than once.",
       ),
     list(result.sent, result.query),
   );
