@@ -85,17 +85,33 @@ def test_what_is_the_same_is_joined_and_counted():
     assert result.read == len(result.strings) + result.joined + sum(result.left_out.values())
 
 
-def test_one_string_in_so_many_is_kept_whatever_the_others_are():
+def test_one_string_in_so_many_is_kept_in_whatever_order_they_come():
     strings = [f"question number {number}" for number in range(3000)]
     kept = cleaned(strings, thin=4)
-    assert 650 < len(kept.strings) < 850
-    assert kept.left_out == {"not among one in 4": 3000 - len(kept.strings)}
-    some = [string.upper() for string in reversed(strings[::3])]
-    again = {string.casefold() for string in cleaned(some, thin=4).strings}
-    assert again == {*kept.strings} & {*strings[::3]}
+    assert len(kept.strings) == 750
+    assert kept.left_out == {"not among one in 4": 2250}
+    assert list(kept.strings) == [string for string in strings if string in kept.strings]
+    others = cleaned([string.upper() for string in reversed(strings * 2)], thin=4)
+    assert {string.casefold() for string in others.strings} == {*kept.strings}
+    assert others.read == 6000 == len(others.strings) + others.joined + 2250
     assert cleaned(strings, thin=1).strings == tuple(strings)
+    assert len(cleaned(strings[:2], thin=4).strings) == 1
     with pytest.raises(UsageError, match="not in 0"):
         cleaned(strings, thin=0)
+
+
+def test_a_list_that_was_thinned_is_thinned_again():
+    strings = tuple(f"question number {number}" for number in range(3000))
+    for left in (750, 188, 47):
+        strings = cleaned(strings, thin=4).strings
+        assert len(strings) == left
+
+
+def test_of_those_that_come_often_enough_one_in_so_many_is_kept():
+    often = [f"question number {number}" for number in range(400)]
+    kept = cleaned([*often, *often, "once", "only once"], least=2, thin=4)
+    assert len(kept.strings) == 100
+    assert kept.left_out == {"too rare": 2, "not among one in 4": 300}
 
 
 def test_nothing_left_is_an_error_that_repeats_nothing():
@@ -224,6 +240,15 @@ def test_all_alike_is_no_popularity(tmp_path):
 def test_several_sources_are_joined(file):
     make_pool("both", [str(file), str(file), "demo"], "light", least=2)
     assert load_pool("both").strings == ("Skin cancer", "debt advice", "divorce lawyer")
+
+
+def test_one_string_in_so_many_is_kept_in_a_pool_too(tmp_path):
+    path = tmp_path / "many.txt"
+    path.write_text("\n".join(f"string {number}" for number in range(200)))
+    assert make_pool("few", [str(path)], "light", thin=4).strings == 50
+    made = command("pools", "make", "fewer", "--from", path, "--encoder", "light", "--thin", "10")
+    assert "180 not among one in 10" in made.stderr
+    assert pool_facts("fewer").strings == 20
 
 
 def test_a_source_that_is_missing_is_named_with_all_that_there_are(file):

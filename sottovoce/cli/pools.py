@@ -47,7 +47,7 @@ def make(
         int,
         typer.Option(
             metavar="N",
-            help="Keep one string in N, chosen by its hash: each then stands for several queries, "
+            help="Keep one string in N, chosen by hash: each then stands for several queries, "
             "and lists of queries tell less of a set.",
         ),
     ] = 1,

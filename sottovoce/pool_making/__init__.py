@@ -42,8 +42,8 @@ def make_pool(
     least
         How often a string must come to be kept.
     thin
-        Keep one string in so many, chosen by its hash. Of a pool that is a small part of what
-        people ask each string stands for several queries: lists of these tell less of a set.
+        Keep one string in so many, those with the smallest hashes. Of a pool that is a small part
+        of what people ask each string stands for several queries: lists of these tell less.
     like
         A source of public texts of the kind that people ask, by which the popularity is learned:
         decoys then look as much like a query as the strings that stand for queries do.

@@ -18,8 +18,9 @@ the first stands for all, and how many there were is its popularity.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,8 +74,8 @@ def reason_to_leave_out(string: str) -> str | None:
 def cleaned(strings: Iterable[str], least: int = 1, thin: int = 1) -> Cleaned:
     """Strings by the rule of this module; those that come less often than ``least`` are left out.
 
-    Of so many one is kept, by the hash of each: whoever has the source makes the same pool. They
-    are read one at a time: memory grows with what is kept.
+    Of those that are left one in ``thin`` is kept, by their hashes: whoever has the source makes
+    the same pool. They are read one at a time: memory grows with how many different ones there are.
     """
     if least < 1:
         raise UsageError(f"a string comes at least once: take a least of 1 or more, not {least}")
@@ -88,9 +89,6 @@ def cleaned(strings: Iterable[str], least: int = 1, thin: int = 1) -> Cleaned:
             left_out[reason] += 1
             continue
         folded, spaced = folded_text(string), single_spaced(string)
-        if thin > 1 and not _is_chosen(folded, thin):
-            left_out[NOT_CHOSEN.format(thin=thin)] += 1
-            continue
         # Mostly they are equal: then one object will do for both.
         kept.setdefault(folded, folded if folded == spaced else spaced)
         counts[folded] += 1
@@ -100,13 +98,24 @@ def cleaned(strings: Iterable[str], least: int = 1, thin: int = 1) -> Cleaned:
         kept = {folded: string for folded, string in kept.items() if counts[folded] >= least}
         if rare := len(counts) - len(kept):
             left_out[TOO_RARE] = rare
+    if thin > 1 and kept:
+        chosen = _one_in(thin, [*kept])
+        left_out[NOT_CHOSEN.format(thin=thin)] = len(kept) - len(chosen)
+        kept = {folded: string for folded, string in kept.items() if folded in chosen}
     if not kept:
         raise UsageError(f"none of the {read} strings is left for a pool: take another source")
     numbers = np.fromiter((counts[folded] for folded in kept), dtype=np.float64, count=len(kept))
     return Cleaned(tuple(kept.values()), numbers, read, joined, dict(left_out.most_common()))
 
 
-def _is_chosen(folded: str, thin: int) -> bool:
-    """Whether a string is the one of so many; it depends on nothing else."""
-    digest = hashlib.sha256(folded.encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:8]) % thin == 0
+def _one_in(thin: int, strings: Sequence[str]) -> set[str]:
+    """Those with the smallest hashes, in whatever order they come; of these again one in so many.
+
+    A rule for each alone would keep all of a list that it has thinned.
+    """
+    digests = (
+        hashlib.sha256(string.encode("utf-8", "surrogatepass")).digest() for string in strings
+    )
+    numbers = np.fromiter((int.from_bytes(digest[:8]) for digest in digests), dtype=np.uint64)
+    order = np.argsort(numbers, kind="stable")
+    return {strings[place] for place in order[: math.ceil(len(strings) / thin)].tolist()}
