@@ -55,6 +55,14 @@ def test_json_for_programs(run):
     assert json.loads(again.stdout)["sent"] == said["sent"]
 
 
+@pytest.mark.parametrize("top", ["0", "-1"])
+def test_without_a_hit_to_show_nothing_is_counted_or_sent(run, top):
+    done = run(QUERY, "--top", top, "--rerank", "none")
+    assert done.returncode == 2
+    assert "--top" in done.stderr
+    assert json.loads(run("show", "--json", command="ledger").stdout)["records"] == []
+
+
 def test_searches_add_up_in_the_ledger_and_words_sent_before_do_not(run):
     first = run(QUERY, "--json", "--rerank", "none")
     again = run(f"{QUERY.title()}?", "--json", "--rerank", "none")

@@ -65,6 +65,14 @@ def test_being_in_the_pool_does_not_show(demo):
     assert looks.of(["cough remedy"])[0, -1] == -np.log(2)
 
 
+def test_words_that_only_the_other_spelling_has_are_rare_and_no_less():
+    """The same text, by a word that the pool does not have in these letters."""
+    pool = Pool(["finance aid", "cough syrup"], "light")
+    assert pool.place("\ufb01nance aid") == 0
+    (row,) = Looks(pool).of(["\ufb01nance aid"])
+    assert row[-1] == 0
+
+
 class Scattered:
     """An encoder whose vectors tell nothing: each text has a random direction of its own."""
 
