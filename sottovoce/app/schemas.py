@@ -67,6 +67,11 @@ class Voice:
     epsilon: float | None
     line: str
 
+    @property
+    def in_company(self) -> bool:
+        """Whether public queries leave, and no word is rewritten."""
+        return self.epsilon is None
+
 
 VOICES = (
     Voice("whisper", "whisper", 5.0, "What is sent gives away least here, and finds least."),
@@ -127,7 +132,10 @@ class ProtectionBody(Body):
         Release | None,
         Field(description="Once if the mechanism can, else independent, where not given."),
     ] = None
-    set: Parameters = Field(default_factory=dict)
+    set: Parameters = Field(
+        default_factory=dict,
+        description="Further parameters of the mechanism, by name; with one_in, decoys alone.",
+    )
     one_in: Annotated[
         int | None,
         Field(

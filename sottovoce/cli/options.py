@@ -55,8 +55,7 @@ PoolSource: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--pool",
-        help="Public strings that cover (the voice in company) and comet release: demo, a pool's "
-        "name, a file …",
+        help="Public strings that cover and comet release: demo, a pool's name, a file …",
     ),
 ]
 Port: TypeAlias = Annotated[

@@ -167,6 +167,14 @@ def test_the_documentation_is_one_page_without_scripts(client):
     assert client.get("/docs.css").headers["content-type"].startswith("text/css")
 
 
+def test_the_documentation_says_what_goes_with_one_in(client):
+    schemas = client.get("/openapi.json").json()["components"]["schemas"]
+    for name in ("ProtectionBody", "PreviewBody", "SearchBody", "RiskBody"):
+        assert "with one_in, decoys alone" in schemas[name]["properties"]["set"]["description"]
+    assert "one_in" not in schemas["ObfuscateBody"]["properties"]["set"]["description"]
+    assert "with one_in, decoys alone" in client.get("/docs").text
+
+
 def test_the_page_is_served_and_nothing_beside_it(client):
     assert client.get("/").headers["content-type"].startswith("text/html")
     for name in ("..%2fservice.py", "service.py", "%2e%2e", "nothing.js", "."):
