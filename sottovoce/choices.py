@@ -33,3 +33,5 @@ states, or rather on subjects that people hide."""
 
 VoiceId: TypeAlias = Literal["whisper", "murmur", "speak-low", "normal-voice", "in-company"]
 """A privacy setting in words; ``app/schemas.py`` says what each is."""
+IN_COMPANY: VoiceId = "in-company"
+"""The voice that rewrites nothing."""

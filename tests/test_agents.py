@@ -124,6 +124,19 @@ def test_a_search_tells_what_was_found_and_sends_variants_alone(tools, engine):
     assert (answer["spent"], answer["left"]) == (SEARCH_EPSILON, 3 * SEARCH_EPSILON)
 
 
+def test_agents_are_told_of_a_small_company(tools, monkeypatch):
+    """It hides less, and is as small as the engine wants it."""
+    company = AgentTools(tools.parts, "in-company")
+    monkeypatch.setattr(tools.parts.engine(), "pause", 0.0)
+    usual = company.private_search(QUERY, 1)
+    assert (len(usual["sent"]), usual["small_company"]) == (20, None)
+    monkeypatch.setattr(type(tools.parts), "usual_variants", 3)
+    small = company.private_search("divorce lawyer cost", 1)
+    assert len(small["sent"]) == 3
+    assert "a company of 3 only" in small["small_company"]
+    assert tools.private_search("weather tomorrow", 1)["small_company"] is None
+
+
 def test_of_a_hundred_searches_the_budget_lets_four_pass(tools, engine, default_space):
     words = [
         word for word in default_space.words(range(2000, 20000)) if word.isalpha() and len(word) > 5

@@ -128,6 +128,32 @@ def test_what_attackers_learn_of_the_public_queries_is_learned_while_loading(log
     assert {"near", "likeness", "standing"} <= vars(learned).keys()
 
 
+@pytest.fixture
+def short(tmp_path):
+    """A pool that is too small to hide in."""
+    file = tmp_path / "short.txt"
+    file.write_text("\n".join(LINES[:15]), encoding="utf-8")
+    return file
+
+
+@pytest.mark.usefixtures("own_home")
+def test_a_pool_in_which_no_query_can_hide_ends_the_start(short, tmp_path):
+    with pytest.raises(UsageError, match=r"the pool has 15: .*; name another pool with --pool"):
+        parts_of(pool=str(short)).load_named()
+    parts_of(log=str(short)).load_named()  # What an attacker has may be short.
+    long = tmp_path / "long.txt"
+    long.write_text("\n".join([*LINES, "word " * 401]), encoding="utf-8")
+    with pytest.raises(UsageError, match="characters, which no engine is sent"):
+        parts_of(pool=str(long)).load_named()
+
+
+@pytest.mark.usefixtures("own_home")
+def test_while_a_pool_gets_its_vectors_it_is_said_how_far_that_is(log):
+    told = []
+    parts_of(pool=str(log)).load_named(lambda done, of: told.append((done, of)))
+    assert told == [(60, 60)]
+
+
 # On the command line
 
 
@@ -150,11 +176,18 @@ def started(command, *options, home):
 COMMANDS = (("serve", "--no-browser"), ("mcp", "--http", "--unlimited"))
 
 
+def as_needed(command):
+    """What a command needs beside a pool: agents murmur unless somebody says otherwise."""
+    if command == "serve":
+        return ()
+    pytest.importorskip("mcp.server.mcpserver")
+    return ("--voice", "in-company")
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=["serve", "mcp"])
 def test_the_commands_pass_on_what_is_named(own_home, log, command):
-    if command[0] == "mcp":
-        pytest.importorskip("mcp.server.mcpserver")
-    settings, said = started(*command, "--pool", str(log), home=own_home)
+    company = as_needed(command[0])
+    settings, said = started(*command, *company, "--pool", str(log), home=own_home)
     assert (settings.pool, settings.log) == (str(log), "demo")
     assert "hidden" not in said
     settings, _ = started(*command, "--log", str(log), home=own_home)
@@ -165,14 +198,53 @@ def test_the_commands_pass_on_what_is_named(own_home, log, command):
 @pytest.mark.parametrize("command", COMMANDS, ids=["serve", "mcp"])
 @pytest.mark.parametrize("option", ["--log", "--pool"])
 def test_a_history_of_one_s_own_is_warned_about_at_the_start(own_home, log, command, option):
-    if command[0] == "mcp":
-        pytest.importorskip("mcp.server.mcpserver")
+    company = as_needed(command[0])
     hide(*LINES[:6])
-    _, said = started(*command, option, str(log), home=own_home)
+    _, said = started(*command, *company, option, str(log), home=own_home)
     assert "6 of the 60 strings of this pool are texts that you have hidden before" in said
     assert LINES[0] not in said
     _, said = started(*command, home=own_home)
     assert "hidden" not in said
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=["serve", "mcp"])
+def test_a_command_does_not_start_with_a_pool_that_hides_nothing(own_home, short, command):
+    company = as_needed(command[0])
+    refused = as_text(
+        run_command(*command, "--port", "0", *company, "--pool", short, home=own_home)
+    )
+    assert refused.returncode == 2
+    assert "no query can leave in company here" in refused.stderr
+    assert "name another pool with --pool, or leave it out" in refused.stderr
+    assert refused.stdout == ""
+
+
+def test_agents_in_company_need_public_queries_to_hide_among(own_home, short):
+    company = as_needed("mcp")
+    for named in ("--log", "--pool"):
+        refused = as_text(run_command("mcp", "--unlimited", *company, named, short, home=own_home))
+        assert refused.returncode == 2
+        assert "the pool has 15" in refused.stderr
+        assert "with --pool" in refused.stderr
+
+
+def test_a_pool_for_agents_that_do_not_leave_in_company_is_refused(own_home, log):
+    as_needed("mcp")
+    refused = as_text(run_command("mcp", "--unlimited", "--pool", log, home=own_home))
+    assert refused.returncode == 2
+    assert "the voice is murmur: add --voice in-company, or leave --pool out" in refused.stderr
+
+
+def test_who_starts_agents_in_a_small_company_is_told(own_home, log, monkeypatch):
+    company = as_needed("mcp")
+    command = (*COMMANDS[1], *company, "--pool", str(log))
+    _, said = started(*command, home=own_home)
+    assert "company" not in said
+    monkeypatch.setattr(LoadedParts, "usual_variants", 3)
+    _, said = started(*command, home=own_home)
+    assert "in a company of 3 only, because this engine takes at most 3 queries a search" in said
+    _, said = started(*COMMANDS[1], home=own_home)
+    assert "company" not in said
 
 
 @pytest.mark.parametrize("command", ["serve", "mcp"])
@@ -180,4 +252,10 @@ def test_the_help_says_both_uses_of_a_log(command, tmp_path):
     help_text = " ".join(as_text(run_command(command, "--help", home=tmp_path)).stdout.split())
     assert "attackers are assumed to have them" in help_text
     assert "a query in company leaves among them" in help_text
-    assert "--pool" in help_text
+    assert "Queries among which one in company leaves" in help_text
+
+
+def test_commands_without_voices_do_not_speak_of_them(tmp_path):
+    help_text = " ".join(as_text(run_command("attack", "--help", home=tmp_path)).stdout.split())
+    assert "Public strings that cover and comet release" in help_text
+    assert "voice" not in help_text

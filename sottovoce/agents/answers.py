@@ -21,6 +21,7 @@ class SearchAnswer(TypedDict):
     """What was found, and what became known to the search engine: ``sent`` and nothing else.
 
     ``spent`` and ``left`` are nats under this promise; null: nothing bounds it, no limit.
+    ``small_company`` says that fewer queries left together than usual, and hide less.
     """
 
     hits: list[Found]
@@ -33,6 +34,7 @@ class SearchAnswer(TypedDict):
     promise: str
     problem: str | None
     worn_out: str | None
+    small_company: str | None
 
 
 class ObfuscatedText(TypedDict):

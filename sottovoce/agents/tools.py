@@ -26,7 +26,7 @@ from sottovoce.app.risk import risk_of
 from sottovoce.app.schemas import ProtectionBody, Query, SearchBody
 from sottovoce.app.searching import left, run_search
 from sottovoce.app.streaming import silent
-from sottovoce.choices import VoiceId
+from sottovoce.choices import IN_COMPANY, VoiceId
 from sottovoce.errors import UsageError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Entry, Ledger
@@ -85,6 +85,7 @@ class AgentTools:
             "promise": _promise(answer["guarantee"]),
             "problem": answer["problem"],
             "worn_out": answer["worn_out"],
+            "small_company": self.parts.small_company if self.voice == IN_COMPANY else None,
         }
 
     def obfuscate(self, text: Text, n: Count = 5) -> ObfuscatedText:

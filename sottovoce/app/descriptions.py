@@ -16,7 +16,6 @@ from sottovoce.app.loaded import LoadedParts, Protection, account_of
 from sottovoce.app.measured import MAIN, Figure, Measured, Summary
 from sottovoce.app.openapi import Like
 from sottovoce.app.schemas import VOICES, ProtectionBody, Voice
-from sottovoce.app.usual_voice import size_in_words
 from sottovoce.errors import SpaceError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Budget, Ledger, NoLedgerError, Promise, Record, Spent, in_words
@@ -213,12 +212,13 @@ class DescribedVoice(DescribedSetting):
 class Voices(TypedDict):
     """The voices, which is the default and why, and where their figures come from.
 
-    ``warning``: the public queries seem to be the person's own; only whoever has the token is told.
+    ``own_queries`` warns that the public queries seem to be the person's own; only whoever has the
+    token is told.
     """
 
     default: str
     why_default: str
-    warning: str | None
+    own_queries: str | None
     measured: dict[str, Any] | None
     not_measured: str | None
     voices: list[DescribedVoice]
@@ -229,34 +229,32 @@ def all_voices(parts: LoadedParts, *, trusted: bool = False) -> Voices:
 
     ``trusted``: whether it is for the person, who may know what the ledger holds.
     """
-    summary, usual, company = (
-        measured.summary_of(parts),
-        parts.usual_voice(),
-        parts.offers_company(),
-    )
+    summary = measured.summary_of(parts)
+    usual = parts.usual_voice()
+    company = parts.offers_company()
     return {
         "default": usual.id,
         "why_default": usual.why,
-        "warning": parts.own_queries() if trusted and company else None,
+        "own_queries": parts.own_queries() if trusted and company else None,
         "measured": measured.origin(summary) if summary else None,
         "not_measured": None if summary else measured.not_measured(parts),
         "voices": [
             {
                 "id": voice.id,
                 "name": voice.name,
-                "line": _line(voice, parts.usual_variants),
+                "line": _line(voice, parts),
                 **_setting(parts, parts.protection(ProtectionBody(voice=voice.id)), summary),
             }
             for voice in VOICES
-            if company or voice.epsilon is not None
+            if company or not voice.in_company
         ],
     }
 
 
-def _line(voice: Voice, queries: int) -> str:
+def _line(voice: Voice, parts: LoadedParts) -> str:
     """A voice in words; a company that is smaller than usual says so."""
-    size = size_in_words(queries) if voice.epsilon is None else None
-    return voice.line if size is None else f"{voice.line} It is a company {size}."
+    small = parts.small_company if voice.in_company else None
+    return voice.line if small is None else f"{voice.line} {small}"
 
 
 def describe_setting(body: ProtectionBody, parts: LoadedParts) -> DescribedSetting:

@@ -13,7 +13,8 @@ from sottovoce import defaults
 from sottovoce.app.public_queries import read_public_queries
 from sottovoce.app.schemas import VOICES, ProtectionBody, given_parameters
 from sottovoce.app.settings import Settings
-from sottovoce.app.usual_voice import IN_COMPANY, UsualVoice, usual_voice
+from sottovoce.app.usual_voice import UsualVoice, size_in_words, usual_voice
+from sottovoce.choices import IN_COMPANY
 from sottovoce.engines.base import language_of, uses_order
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.guarantees import Guarantee
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from sottovoce.pools import Pool
     from sottovoce.privacy import QueryLog
     from sottovoce.spaces.space import WordSpace
+    from sottovoce.types import Progress
 
 Part = TypeVar("Part")
 
@@ -96,17 +98,23 @@ class LoadedParts:
         self.ready = False
         """Whether everything was tried to be loaded; ``problems`` says what is missing."""
 
-    def load_named(self) -> None:
-        """Load what people named: a wrong name ends the start."""
+    def load_named(self, progress: Progress | None = None) -> None:
+        """Load what people named: a wrong name ends the start, and so does a pool without use.
+
+        progress
+            Is told how many strings of the pool have vectors, where they are computed now.
+        """
         self.engine()
         self.log()
         if self.settings.names_public_queries:
             self.public_queries()
+        if self.settings.pool is not None:
+            self.public_queries().prepare(progress)
+            self.require_company("name another pool with --pool, or leave it out")
 
     def load_all(self) -> None:
         """Load what a first search needs; what is missing is said in ``problems``."""
         self.problems()
-        self.offers_company()
         self.ready = True
         with suppress(SottovoceError):  # For the voices that replace words.
             self.fitted_space()
@@ -140,7 +148,10 @@ class LoadedParts:
     def problems(self) -> list[str]:
         """What is missing, and what to do about it."""
         sentences: dict[str, None] = {}
-        parts: tuple[Lazy[Any], ...] = (self.engine, self.log, self.space, self.reranker)
+        parts: tuple[Callable[[], Any], ...] = (
+            *(self.engine, self.log, self.space, self.reranker),
+            self.offers_company,
+        )
         for part in parts:
             try:
                 part()
@@ -192,7 +203,7 @@ class LoadedParts:
         else:
             named = body.voice or self.usual_voice().id
             voice = next(voice for voice in VOICES if voice.id == named)
-            if voice.epsilon is None:
+            if voice.in_company:
                 built = self._cover(cover_for(self.usual_variants), {})
             else:
                 built = self.mechanism(defaults.MECHANISM, {"epsilon": voice.epsilon})
@@ -214,13 +225,30 @@ class LoadedParts:
         """Whether there is a voice in company.
 
         A query log of few lines is no pool to hide in, and a query that leaves alone is not hidden.
+        What cannot be loaded is another matter: then no other voice may speak instead.
         """
         try:
-            protection = self.protection(ProtectionBody(voice=IN_COMPANY))
-            require_sendable(protection.obfuscator.mechanism)
-        except SottovoceError:
+            self.require_company()
+        except UsageError:
             return False
         return True
+
+    def require_company(self, otherwise: str = "choose another voice") -> None:
+        """Refuse public queries that none can leave among, saying what else to do."""
+        try:
+            if self.usual_variants < 2:
+                raise UsageError("the engine takes one query a search, and alone none is hidden")
+            protection = self.protection(ProtectionBody(voice=IN_COMPANY))
+            require_sendable(protection.obfuscator.mechanism)
+        except UsageError as error:
+            message = f"no query can leave in company here: {error}; {otherwise}"
+            raise error.with_message(message) from None
+
+    @property
+    def small_company(self) -> str | None:
+        """How small a company is, and why, where the engine takes fewer queries than usual."""
+        size = size_in_words(self.usual_variants)
+        return None if size is None else f"A query leaves in a company {size}."
 
     def own_queries(self) -> str | None:
         """A warning where queries would leave in company of what the person asked before."""

@@ -7,9 +7,8 @@ from typing import NamedTuple
 from sottovoce import defaults
 from sottovoce.app.schemas import SEARCH_VOICE
 from sottovoce.app.settings import Settings
-from sottovoce.choices import VoiceId
+from sottovoce.choices import IN_COMPANY, VoiceId
 
-IN_COMPANY: VoiceId = "in-company"
 LEAST_COMPANY = 10
 """Queries that a company has at least where nobody chose it. Of nine or fewer, whoever knows no
 more than how the others are drawn names the one that is meant at least once in ten guesses (.9 / k,
@@ -28,7 +27,7 @@ def usual_voice(
     *,
     own_documents: bool,
     can_hide: bool,
-    queries: int = defaults.VARIANTS,
+    queries: int,
 ) -> UsualVoice:
     """In company where its public queries fit what is searched, else as ``search`` does it.
 
@@ -39,11 +38,12 @@ def usual_voice(
     has_pool = settings.pool is not None
     if not can_hide:
         small = "pool is too small" if has_pool else "query log is no pool"
+        named = "another pool" if has_pool else "a longer public log with --log, or a pool"
         return UsualVoice(
             SEARCH_VOICE,
             f"A murmur is chosen, since this {small} to hide in, has strings that no engine is "
-            "sent, or the engine takes no more than one query: for a voice in company name a "
-            "longer public log with --log, or a pool with --pool.",
+            "sent, or the engine takes no more than one query: for a voice in company name "
+            f"{named} with --pool.",
         )
     if queries < LEAST_COMPANY:
         return UsualVoice(
@@ -59,14 +59,14 @@ def usual_voice(
     if settings.collection == defaults.COLLECTION and not own_documents:
         return UsualVoice(
             IN_COMPANY,
-            "In company is chosen: on this collection it was found to give away less than a "
-            "murmur, and to find more.",
+            "In company is chosen: the public queries of the demo are on what this collection is "
+            "about.",
         )
+    named = "a pool" if has_pool else "a log with --log or a pool"
     return UsualVoice(
         SEARCH_VOICE,
         "A murmur is chosen: in company finds only what some public query asks for, and those of "
-        "the demo are on other things. Name public queries like yours, a log with --log or a pool "
-        "with --pool.",
+        f"the demo are on other things. Name public queries like yours, {named} with --pool.",
     )
 
 

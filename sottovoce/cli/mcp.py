@@ -6,20 +6,22 @@ import os
 import socket
 import sys
 import threading
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sottovoce import defaults
-from sottovoce.choices import VoiceId
+from sottovoce.choices import IN_COMPANY, VoiceId
 from sottovoce.cli.option_groups import grouped
 from sottovoce.cli.options import EngineOptions, LayoutOptions, Space
 from sottovoce.cli.public_options import PublicOptions
 from sottovoce.cli.serve import service_token
-from sottovoce.errors import need
+from sottovoce.errors import UsageError, need
 
 if TYPE_CHECKING:
     from sottovoce.agents.server import DiscreetServer
+    from sottovoce.app.loaded import LoadedParts
     from sottovoce.app.settings import Settings
 
 
@@ -65,6 +67,11 @@ def mcp(
     from sottovoce.app.settings import Settings
     from sottovoce.threads import single_threaded_blas
 
+    if public.pool is not None and voice != IN_COMPANY:
+        raise UsageError(
+            f"--pool has public queries for the voice in company, and the voice is {voice}: add "
+            "--voice in-company, or leave --pool out"
+        )
     require_budget(unlimited=unlimited)
     listening = bind("127.0.0.1", port) if http else None
     settings = Settings(
@@ -80,19 +87,27 @@ def mcp(
         pad_to=layout.pad,
         token=service_token(),
     )
-    parts = LoadedParts(settings)
-    parts.load_named()
-    public.say_if_own(parts)
-    threading.Thread(target=parts.load_all, name="loading", daemon=True).start()
-    server = create_server(AgentTools(parts, voice))
-    with single_threaded_blas():
-        if listening is None:
-            server.run("stdio")
-        else:
-            with listening:
+    with nullcontext() if listening is None else listening:
+        parts = LoadedParts(settings)
+        public.load(parts)
+        if voice == IN_COMPANY:
+            _say_company(parts)
+        threading.Thread(target=parts.load_all, name="loading", daemon=True).start()
+        server = create_server(AgentTools(parts, voice))
+        with single_threaded_blas():
+            if listening is None:
+                server.run("stdio")
+            else:
                 _serve(server, settings, listening)
     sys.stderr.flush()
     os._exit(0)  # Everything is put away; a thread may still wait for an engine, in native code.
+
+
+def _say_company(parts: LoadedParts) -> None:
+    """Refuse to start where no query can leave in company; say if few leave in one."""
+    parts.require_company("name other public queries with --pool, or another --voice")
+    if company := parts.small_company:
+        typer.secho(company, fg="yellow", err=True)
 
 
 def _serve(server: DiscreetServer, settings: Settings, listening: socket.socket) -> None:

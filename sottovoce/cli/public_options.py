@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from sottovoce.cli.options import PoolSource
+from sottovoce.cli.output import progress_bar
 from sottovoce.cli.own_pools import say_if_own
 
 if TYPE_CHECKING:
@@ -28,9 +28,18 @@ class PublicOptions:
             "query in company leaves among them.",
         ),
     ] = "demo"
-    pool: PoolSource = None
+    pool: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POOL",
+            help="Queries among which one in company leaves: demo, a pool's name, a file …",
+        ),
+    ] = None
 
-    def say_if_own(self, parts: LoadedParts) -> None:
-        """Warn where those that were named seem to be the person's own."""
+    @staticmethod
+    def load(parts: LoadedParts) -> None:
+        """Load what was named; warn where public queries seem to be the person's own."""
+        with progress_bar("reading the pool") as progress:
+            parts.load_named(progress)
         if parts.settings.names_public_queries:
             say_if_own(parts.public_queries().strings)

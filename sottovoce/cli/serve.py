@@ -82,8 +82,7 @@ def serve(
             searxng_json=searxng_json,
         )
         service = Service(settings)
-        service.parts.load_named()
-        public.say_if_own(service.parts)
+        public.load(service.parts)
         run(
             create_app(service=service),
             settings,

@@ -11,9 +11,11 @@ pytest.importorskip("fastapi")
 
 from service_client import QUERY, SETTINGS
 
+from sottovoce import defaults
 from sottovoce.app.settings import Settings
 from sottovoce.app.usual_voice import LEAST_COMPANY, usual_voice
 from sottovoce.collections import demo_log
+from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Entry, Ledger
 from sottovoce.pools import Pool
@@ -23,7 +25,7 @@ from sottovoce.text import folded_text
 @pytest.mark.parametrize(
     ("settings", "own_documents", "can_hide", "voice", "reason"),
     [
-        (Settings(), False, True, "in-company", "on this collection"),
+        (Settings(), False, True, "in-company", "on what this collection is about"),
         (Settings(log="queries.tsv"), False, True, "in-company", "you named a public query log"),
         (Settings(log="queries.tsv"), True, True, "in-company", "you named a public query log"),
         (Settings(collection="articles", log="q.tsv"), False, True, "in-company", "you named"),
@@ -39,16 +41,27 @@ from sottovoce.text import folded_text
 def test_in_company_is_usual_where_its_public_queries_fit(
     settings, own_documents, can_hide, voice, reason
 ):
-    usual = usual_voice(settings, own_documents=own_documents, can_hide=can_hide)
+    usual = usual_voice(
+        settings, own_documents=own_documents, can_hide=can_hide, queries=defaults.VARIANTS
+    )
     assert usual.id == voice
     assert reason in usual.why
-    assert ("--log" in usual.why) == (voice == "murmur")
+    murmurs = voice == "murmur"
+    assert ("--pool" in usual.why) == murmurs
+    assert ("--log" in usual.why) == (murmurs and settings.pool is None)
+
+
+def test_nothing_is_said_to_have_been_measured_that_may_not_have_been():
+    """With another encoder the figures of the package are not of this company."""
+    usual = usual_voice(Settings(), own_documents=False, can_hide=True, queries=defaults.VARIANTS)
+    assert not any(word in usual.why for word in ("found", "measured", "less", "more"))
 
 
 def test_page_and_requests_have_the_same_usual_voice(client):
     told = client.get("/v1/voices").json()
     assert told["default"] == "in-company"
-    assert told["why_default"] == usual_voice(SETTINGS, own_documents=False, can_hide=True).why
+    why = usual_voice(SETTINGS, own_documents=False, can_hide=True, queries=defaults.VARIANTS).why
+    assert told["why_default"] == why
     (usual,) = (voice for voice in told["voices"] if voice["id"] == told["default"])
     assert client.post("/v1/setting", json={}).json()["spec"] == usual["spec"]
     answered = client.post("/v1/search", json={"query": QUERY}).json()
@@ -116,20 +129,43 @@ def test_who_may_know_the_ledger_is_told_that_a_pool_is_their_own(client, monkey
         promise = Guarantee("metric", 1.0, "euclidean")
         entry = Entry(text, ("a",), "cmp:epsilon=1", "once", promise, 1, "bm25")
         Ledger.open().charge(entry)
-    assert client.get("/v1/voices").json()["warning"] is None
+    assert client.get("/v1/voices").json()["own_queries"] is None
     monkeypatch.setattr(parts, "public_queries", lambda: Pool(own, "light"))
     told = client.get("/v1/voices")
-    assert "6 of the 6 strings of this pool are texts" in told.json()["warning"]
+    assert "6 of the 6 strings of this pool are texts" in told.json()["own_queries"]
     assert own[0] not in told.text
     stranger = client.get("/v1/voices", headers={"X-Sottovoce-Token": "another-token"})
-    assert stranger.json()["warning"] is None
+    assert stranger.json()["own_queries"] is None
     assert stranger.json()["default"] == told.json()["default"]
+    monkeypatch.setattr(parts, "offers_company", lambda: False)
+    murmuring = client.get("/v1/voices").json()
+    assert murmuring["own_queries"] is None, "none of them leaves"
 
 
 def test_a_query_alone_is_no_company(client, monkeypatch):
     parts = client.app.state.service.parts
     monkeypatch.setattr(type(parts), "usual_variants", 1)
     assert not parts.offers_company()
+    with pytest.raises(UsageError, match="one query a search, and alone none is hidden; name"):
+        parts.require_company("name another")
+
+
+def test_what_cannot_be_loaded_is_no_reason_to_speak_in_another_voice(client, monkeypatch):
+    """A pool whose vectors are another encoder's, say."""
+    parts = client.app.state.service.parts
+
+    def fails():
+        raise SottovoceError("the encoder of the pool changed")
+
+    monkeypatch.setattr(parts, "pool", fails)
+    monkeypatch.setattr(parts, "_mechanisms", OrderedDict())
+    refused = client.post("/v1/search", json={"query": QUERY})
+    assert refused.status_code >= 400
+    assert "the encoder of the pool changed" in refused.json()["error"]
+    assert Ledger.open().entries() == []
+    assert "the encoder of the pool changed" in parts.problems()
+    murmur = client.post("/v1/search", json={"query": QUERY, "voice": "murmur"})
+    assert murmur.status_code == 200
 
 
 def test_a_pool_with_strings_that_no_engine_is_sent_is_no_company(client, monkeypatch):

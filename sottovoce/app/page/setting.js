@@ -133,8 +133,8 @@ export function showVoices(described) {
     ),
   );
   byId("voice-why").textContent = described.why_default;
-  byId("own-queries").textContent = described.warning ? sentence(described.warning) : "";
-  byId("own-queries").hidden = !described.warning;
+  byId("own-queries").textContent = described.own_queries ? sentence(described.own_queries) : "";
+  byId("own-queries").hidden = !described.own_queries;
   for (const name of FIELDS) byId(name).addEventListener("change", () => (asking = describe(name)));
   render(selected());
 }
