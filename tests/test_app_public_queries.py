@@ -20,7 +20,7 @@ from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Entry, Ledger
 from sottovoce.pool_making import make_pool
 from sottovoce.pools import load_pool
-from sottovoce.privacy.attacks.company.beliefs import queries_of
+from sottovoce.privacy.attacks.company.public_texts import queries_of
 from sottovoce.text import folded_text
 
 QUERY = "treatment for skin cancer"
@@ -252,10 +252,10 @@ def test_the_help_says_both_uses_of_a_log(command, tmp_path):
     help_text = " ".join(as_text(run_command(command, "--help", home=tmp_path)).stdout.split())
     assert "attackers are assumed to have them" in help_text
     assert "a query in company leaves among them" in help_text
-    assert "Queries among which one in company leaves" in help_text
+    assert "Public strings that leave instead of yours" in help_text
 
 
 def test_commands_without_voices_do_not_speak_of_them(tmp_path):
     help_text = " ".join(as_text(run_command("attack", "--help", home=tmp_path)).stdout.split())
-    assert "Public strings that cover and comet release" in help_text
+    assert "Public strings that leave instead of yours" in help_text
     assert "voice" not in help_text

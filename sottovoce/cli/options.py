@@ -55,7 +55,8 @@ PoolSource: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--pool",
-        help="Public strings that cover and comet release: demo, a pool's name, a file …",
+        help="Public strings that leave instead of yours (cover, company, comet): demo, a pool's "
+        "name, a file …",
     ),
 ]
 Port: TypeAlias = Annotated[

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
+from sottovoce.cli.options import PoolSource
 from sottovoce.cli.output import progress_bar
 from sottovoce.cli.own_pools import say_if_own
 
@@ -28,13 +29,7 @@ class PublicOptions:
             "query in company leaves among them.",
         ),
     ] = "demo"
-    pool: Annotated[
-        str | None,
-        typer.Option(
-            metavar="POOL",
-            help="Queries among which one in company leaves: demo, a pool's name, a file …",
-        ),
-    ] = None
+    pool: PoolSource = None
 
     @staticmethod
     def load(parts: LoadedParts) -> None:
