@@ -20,7 +20,7 @@ from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Entry, Ledger
 from sottovoce.pool_making import make_pool
 from sottovoce.pools import load_pool
-from sottovoce.privacy.attacks.company.public_texts import queries_of
+from sottovoce.privacy.attacks.company.beliefs import queries_of
 from sottovoce.text import folded_text
 
 QUERY = "treatment for skin cancer"
