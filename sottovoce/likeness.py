@@ -189,12 +189,35 @@ def fit_likeness(reference: Sequence[str], pool: PublicStrings) -> Likeness:
 
 def fit_to_strings(standing: IntArray, pool: PublicStrings) -> Likeness:
     """The same where it is known which strings stand for the reference: their places, in order."""
-    if len(standing) < LEAST_REFERENCE:
-        raise UsageError(TOO_FEW)
-    like_places = standing[_sample(len(standing))]
-    places = np.concatenate([like_places, _sample(len(pool.strings))])
-    looks = _looks_of(pool)
     with single_threaded_blas():
+        given = _Examples.of(standing, pool)
+        weights = _regression(given.rows, given.is_like, given.shrunk)
+        steps = _steps(_held_out(given.rows, given.is_like, given.shrunk), given.is_like)
+    return Likeness(given.looks, given.middle, given.spread, weights, steps, given.reference)
+
+
+@dataclass(frozen=True, repr=False)
+class _Examples:
+    """Strings that stand for a reference and strings of the pool, as a regression reads them."""
+
+    looks: Looks
+    middle: Float64Array
+    spread: Float64Array
+    places: IntArray
+    rows: Float64Array
+    """Standardized, with an intercept."""
+    is_like: BoolArray
+    shrunk: Float64Array
+    """A penalty for each column."""
+
+    @classmethod
+    def of(cls, standing: IntArray, pool: PublicStrings) -> _Examples:
+        """``standing``: the places of the strings that stand for the reference."""
+        if len(standing) < LEAST_REFERENCE:
+            raise UsageError(TOO_FEW)
+        like_places = standing[_sample(len(standing))]
+        places = np.concatenate([like_places, _sample(len(pool.strings))])
+        looks = _looks_of(pool)
         strings = [pool.strings[at] for at in places.tolist()]
         rows = _features(looks, strings, pool.vectors[places])
         is_like = np.arange(len(rows)) < len(like_places)
@@ -202,9 +225,81 @@ def fit_to_strings(standing: IntArray, pool: PublicStrings) -> Likeness:
         spread[spread < 1e-9] = 1.0
         standard = _with_intercept((rows - middle) / spread)
         shrunk = _best_penalties(standard, is_like, LOOKS)
-        weights = _regression(standard, is_like, shrunk)
-        steps = _steps(_held_out(standard, is_like, shrunk), is_like)
-    return Likeness(looks, middle, spread, weights, steps, len(like_places))
+        return cls(looks, middle, spread, places, standard, is_like, shrunk)
+
+    @property
+    def reference(self) -> int:
+        """How many texts are learned from."""
+        return int(self.is_like.sum())
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class HeldOutLikeness:
+    """The same log-ratio as an attacker reads it, of strings that were learned from, too.
+
+    Each string of the pool is judged by a regression that has seen it in neither class: else a
+    string that stands for a text of the reference is known for that alone, and any other for being
+    known. Log-odds are not made steps of, as they are for the popularity of decoys: what an odd
+    string says is never drawn, only compared.
+    """
+
+    looks: Looks
+    middle: Float64Array
+    spread: Float64Array
+    weights: Float64Array
+    """A row for each fold; the last is their mean, for what is not in the pool."""
+    pool: PublicStrings
+    fold: IntArray
+    """The fold of each string of the pool."""
+    reference: int
+    """How many texts it was learned from."""
+
+    def log_ratio(self, texts: Sequence[str], vectors: Float32Array) -> Float64Array:
+        """The logarithm of the ratio of densities, reference over pool, at each text."""
+        if len(texts) != len(vectors):
+            raise UsageError(f"{len(texts)} texts have {len(vectors)} vectors: give one for each")
+        scores, start = [np.empty(0)], 0
+        with single_threaded_blas():  # Several threads would round differently.
+            for block in row_blocks(vectors):
+                strings = texts[start : start + len(block)]
+                start += len(block)
+                rows = (_features(self.looks, strings, block) - self.middle) / self.spread
+                by_fold = _with_intercept(rows) @ self.weights.T
+                scores.append(by_fold[np.arange(len(rows)), self._folds_of(strings)])
+        return np.concatenate(scores)
+
+    def _folds_of(self, strings: Sequence[str]) -> IntArray:
+        places = [self.pool.place(string) for string in strings]
+        return np.array([FOLDS if place is None else self.fold[place] for place in places], int)
+
+    def __repr__(self) -> str:
+        return f"HeldOutLikeness({self.reference} texts)"
+
+
+def fit_held_out(standing: IntArray, pool: PublicStrings) -> HeldOutLikeness:
+    """Learn it from the places of the strings that stand for a reference."""
+    fold = as_generator(1).permutation(len(pool.strings)) % FOLDS
+    with single_threaded_blas():
+        given = _Examples.of(standing, pool)
+        seen = fold[given.places]
+        weights = [
+            _regression(given.rows[kept], given.is_like[kept], given.shrunk)
+            for kept in (_both_kinds(seen != held_out, given.is_like) for held_out in range(FOLDS))
+        ]
+    return HeldOutLikeness(
+        looks=given.looks,
+        middle=given.middle,
+        spread=given.spread,
+        weights=np.array([*weights, np.mean(weights, axis=0)]),
+        pool=pool,
+        fold=fold,
+        reference=given.reference,
+    )
+
+
+def _both_kinds(kept: BoolArray, is_like: BoolArray) -> BoolArray:
+    """These examples; all of them, if they are of one kind alone (a reference of one string)."""
+    return kept if len(np.unique(is_like[kept])) == len(np.unique(is_like)) else kept | True
 
 
 @lru_cache(maxsize=2)

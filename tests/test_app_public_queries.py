@@ -20,7 +20,7 @@ from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Entry, Ledger
 from sottovoce.pool_making import make_pool
 from sottovoce.pools import load_pool
-from sottovoce.privacy.attacks.company.beliefs import queries_of
+from sottovoce.privacy.attacks.company.public_texts import queries_of
 from sottovoce.text import folded_text
 
 QUERY = "treatment for skin cancer"
@@ -125,7 +125,7 @@ def test_what_attackers_learn_of_the_public_queries_is_learned_while_loading(log
     parts = parts_of(log=str(log))
     parts.load_all()
     learned = queries_of(parts.log(), parts.pool())
-    assert {"near", "likeness", "standing"} <= vars(learned).keys()
+    assert {"kind", "standing"} <= vars(learned).keys()
 
 
 @pytest.fixture

@@ -22,10 +22,16 @@ from sottovoce import mechanism
 from sottovoce.collections import load_judged_queries
 from sottovoce.encoders.light import LightEncoder
 from sottovoce.errors import UsageError
-from sottovoce.likeness import Likeness, fit_likeness
+from sottovoce.likeness import HeldOutLikeness, fit_held_out, fit_likeness, fit_to_strings
 from sottovoce.pools import Pool, load_pool
 from sottovoce.privacy import Knowledge, QueryLog, Released, attack, attack_company, attack_sets
-from sottovoce.privacy.attacks.company.beliefs import Listed, NearTexts, PublicTexts, queries_of
+from sottovoce.privacy.attacks.company.lists import (
+    Listed,
+    by_nearness_to_pool,
+    weights_by_looks,
+)
+from sottovoce.privacy.attacks.company.nearness import Learned
+from sottovoce.privacy.attacks.company.public_texts import PublicTexts, queries_of
 from sottovoce.privacy.attacks.company.run import strings_near
 from sottovoce.privacy.attacks.company.sets import SeenSet, seen_sets, sets_of_cover
 
@@ -462,14 +468,14 @@ def test_a_log_is_encoded_once_however_often_it_is_attacked_with(made, monkeypat
     first, encoded = attacked("a query that no log has")
     assert encoded < len(log) + 500
     learned = []
-    ratios, near = Likeness.log_ratio, NearTexts.__init__
+    ratios, learn = HeldOutLikeness.log_ratio, Learned.__init__
     monkeypatch.setattr(
-        Likeness, "log_ratio", lambda *a: (learned.append(len(a[1])), ratios(*a))[1]
+        HeldOutLikeness, "log_ratio", lambda *a: (learned.append(len(a[1])), ratios(*a))[1]
     )
-    monkeypatch.setattr(NearTexts, "__init__", lambda *a: (learned.append("near"), near(*a))[1])
+    monkeypatch.setattr(Learned, "__init__", lambda *a: (learned.append("learned"), learn(*a))[1])
     second, encoded = attacked("another that none has")
     assert encoded < 500
-    assert "near" not in learned
+    assert "learned" not in learned
     assert max(learned) < 500
     assert {each.attack for each in second.namings} == {each.attack for each in first.namings}
 
@@ -495,10 +501,92 @@ def test_what_is_put_beside_a_list_counts_as_if_it_stood_there(made):
     pool, log, _ = made
     public = queries_of(log, pool)
     (seen,) = seen_sets([pool.strings[:50]], ["skin"], pool.encoder)
-    likeness = fit_likeness(log.queries, pool)
-    for kind in (None, likeness):
-        beside = Listed(public, pool, kind, beside=["Zebra crossing law", "Berlin wall height"])
-        among = Listed([*log.queries, "zebra crossing law", "berlin wall height"], pool, kind)
-        assert np.allclose(beside(seen), among(seen), rtol=1e-12)
-    repeated = Listed([*log.queries, *log.queries[:40]], pool)
-    assert np.array_equal(repeated(seen), Listed(public, pool)(seen))
+    new = PublicTexts(["Zebra crossing law", "Berlin wall height"], pool)
+    joined = PublicTexts([*log.queries, "zebra crossing law", "berlin wall height"], pool)
+    for weights in (None, by_nearness_to_pool, lambda texts: weights_by_looks(texts, public)):
+        beside, among = Listed(public, new, weights), Listed(joined, weights=weights)
+        assert np.allclose(beside(seen), among(seen), rtol=1e-9)
+    repeated = Listed(PublicTexts([*log.queries, *log.queries[:40]], pool))
+    assert np.array_equal(repeated(seen), Listed(public)(seen))
+
+
+# What more knowledge of the texts on a list, or of those near to subjects, gives
+
+
+@pytest.fixture(scope="module")
+def other_queries(demo):
+    """Queries of random words beside the sensitive ones, and a pool without these."""
+    rng = np.random.default_rng(11)
+    return random_words(demo, 3000, rng), Pool(others(demo), "light")
+
+
+def test_texts_on_a_list_that_are_near_to_the_pool_are_likelier(other_queries):
+    """People ask where there is an answer: what nothing in the pool is near to was hardly asked."""
+    unrelated, pool = other_queries
+    cover = mechanism(f"cover:k={K}", pool=pool)
+    known = Knowledge(listed=[*unrelated, *SUBJECTS])
+    report = attack_company(cover, released(cover, SUBJECTS), SUBJECTS, knowledge=known)
+    near = report.naming("list, near the pool")
+    assert near.mean > report.naming("list").mean + 0.2
+    assert report.strongest.mean >= near.mean
+    assert "list of 3,065 texts" in near.knows
+    assert "list, kind" in report.not_tried
+
+
+def test_a_pool_that_holds_the_list_is_near_to_all_of_it(demo, uniform):
+    report = attack_company(
+        uniform, released(uniform, SUBJECTS), SUBJECTS, knowledge=Knowledge(listed=demo.strings)
+    )
+    assert "most of the list" in report.not_tried["list, near the pool"]
+
+
+def test_texts_on_a_list_that_are_near_to_texts_of_the_kind_are_likelier(other_queries):
+    unrelated, pool = other_queries
+    cover = mechanism(f"cover:k={K}", pool=pool)
+    known = Knowledge(SUBJECTS[::2], listed=[*unrelated, *SUBJECTS])
+    asked = SUBJECTS[1::2]
+    report = attack_company(cover, released(cover, asked), asked, knowledge=known)
+    assert report.naming("list, kind").mean > report.naming("list").mean + 0.2
+    assert "texts of the person's kind" in report.naming("list, kind").knows
+    itself = Knowledge([*unrelated, *SUBJECTS], listed=[*unrelated, *SUBJECTS])
+    no_more = attack_company(cover, released(cover, asked), asked, knowledge=itself)
+    assert "no more than" in no_more.not_tried["list, kind"]
+
+
+def test_who_counts_neighbours_names_more_than_who_measures_nearness(demo, uniform):
+    """Of the strings near to a query it is itself the nearest to most."""
+    report = attack_company(uniform, released(uniform, SUBJECTS), SUBJECTS)
+    counted = report.naming("neighbours of subjects")
+    assert counted.mean > report.naming("nearest subject").mean + 0.1
+    assert counted.knows == report.naming("nearest subject").knows
+
+
+def test_a_kind_that_is_none_says_nothing_of_the_strings_it_was_learned_from(demo):
+    """Random strings of the pool: a regression that has seen them would tell them from others."""
+    order = np.random.default_rng(12).permutation(len(demo))
+    like, unlike = order[:300], order[300:]
+    held_out = fit_held_out(like, demo).log_ratio(demo.strings, demo.vectors)
+    in_sample = fit_to_strings(like, demo)
+    rows = in_sample.log_ratio(demo.strings, demo.vectors)
+    spread = held_out.std() / np.sqrt(len(like))
+    assert abs(held_out[like].mean() - held_out[unlike].mean()) < 4 * spread
+    assert rows[like].mean() - rows[unlike].mean() > 4 * rows.std() / np.sqrt(len(like))
+    foreign = fit_held_out(like, demo).log_ratio(["no string of it"], demo.vectors[:1])
+    assert np.isfinite(foreign).all()
+
+
+def test_what_is_asked_again_is_read_with_every_belief(demo, uniform):
+    persons = persons_on_subjects(demo, SUBJECTS[:20:2], 4, 2, np.random.default_rng(13))
+    sets = released(uniform, persons.texts)
+    report = attack_company(uniform, sets, persons.texts, persons=persons.names)
+    again = report.naming("repetition, sensitive subjects")
+    assert again.mean > report.naming("sensitive subjects").mean
+    assert "same was asked again" in again.knows
+
+
+def test_every_attack_that_was_not_tried_says_why(demo, uniform):
+    report = attack_company(uniform, released(uniform, SUBJECTS[:5]), SUBJECTS[:5])
+    for name in ("classifier", "nearest", "subjects", "nearest subject", "neighbours of subjects"):
+        assert report.not_tried[name]
+    for name in ("list", "list, kind", "list, classifier", "history", "clustering"):
+        assert report.not_tried[name]

@@ -127,10 +127,11 @@ class LoadedParts:
 
     def _learn_company(self) -> None:
         """What attackers on company learn of the log, where company is usual: it takes seconds."""
-        from sottovoce.privacy.attacks.company.beliefs import queries_of
+        from sottovoce.privacy.attacks.company.nearness import near_to
+        from sottovoce.privacy.attacks.company.public_texts import queries_of
 
         if self.usual_voice().id == IN_COMPANY:
-            queries_of(self.log(), self.pool()).prepare()
+            near_to(queries_of(self.log(), self.pool()))
 
     def require_ready(self) -> None:
         """Refuse rather than wait for what is being loaded."""

@@ -95,7 +95,8 @@ def attack_chorus(
         own = [group.chance(prior) for group in evidence]
         attempts.append(_Attempt(name, f"{shown}; {knows}", np.subtract(own, decoys), prior))
     not_tried["history"] = NO_HISTORIES
-    del not_tried["list"]  # All of these have one.
+    for name in [name for name in not_tried if name.startswith("list")]:
+        del not_tried[name]  # All of these have one.
     words = [group.background for group in evidence]
     knows = f"{shown}; how often words are said"
     alike = attempts[0].prior

@@ -13,15 +13,14 @@ from sottovoce.mechanisms.base import SetMechanism
 from sottovoce.pools import Pool
 from sottovoce.privacy.attacks.company.beliefs import (
     Belief,
-    LikeHistory,
-    Listed,
-    PublicTexts,
     is_popular,
     is_sensitive,
     looks_like,
     nothing,
-    queries_of,
 )
+from sottovoce.privacy.attacks.company.lists import list_beliefs
+from sottovoce.privacy.attacks.company.nearness import LikeHistory, among_neighbours, near_to
+from sottovoce.privacy.attacks.company.public_texts import PublicTexts, queries_of
 from sottovoce.privacy.attacks.company.report import CompanyReport, Judge
 from sottovoce.privacy.attacks.company.sessions import by_session, clustering, linkage, repetition
 from sottovoce.privacy.attacks.company.sets import SeenSet, sets_of_cover
@@ -41,6 +40,7 @@ FEWEST_SUBJECTS, NEAR_A_SUBJECT = 20, 5
 NO_POPULARITY = "the pool states no popularity"
 NO_REFERENCE = "it learns from public texts of the person's kind: give a reference (--log)"
 FEW_SUBJECTS = "it knows what all persons ask about, not who: it needs at least 20 different texts"
+NO_SUBJECTS = "it was not tried on this: it knows what all persons ask about"
 NO_CANDIDATES = (
     "it needs a list of what may have been asked that holds all of it: give one (--log), perhaps "
     "with --add-originals"
@@ -203,42 +203,57 @@ def beliefs_about(
         yield "popularity", ("how popular strings are, as the pool says", is_popular(pool))
     knows = "that people hide sensitive subjects, by a list of words"
     yield "sensitive subjects", (knows, is_sensitive(pool.encoder))
-    likeness = None
-    reference = PublicTexts.of(known.reference, pool)
-    if len(reference) < LEAST_REFERENCE:
-        not_tried["classifier"] = NO_REFERENCE
+    reference = None
+    if len(known.reference) < LEAST_REFERENCE:
+        for name in ("classifier", "nearest", "list, classifier", "list, kind"):
+            not_tried[name] = NO_REFERENCE
     else:
-        likeness = reference.likeness
-        knows = f"{likeness.reference:,} public texts of the person's kind"
-        yield "classifier", (knows, looks_like(likeness))
-        yield "nearest", (knows, reference.near)
-    if len(known.asked) < FEWEST_SUBJECTS:
-        not_tried["subjects"] = FEW_SUBJECTS
-    else:
-        near = PublicTexts(strings_near(known.asked, pool), pool)
-        knows = f"{len(near):,} public texts on the subjects of all persons, not whose is which"
-        yield "subjects", (knows, looks_like(near.likeness))
-        yield "nearest subject", (knows, near.near)
-    listed = PublicTexts.of(known.listed, pool)
-    beside = [text for text in known.asked if text not in listed.first]
-    if not listed or (beside and not known.add_asked):
-        not_tried["list"] = NO_CANDIDATES
-    else:
-        count = len(listed.different) + len(beside)
-        knows = f"a list of {count:,} texts with all that were asked in it"
-        yield "list", (knows, Listed(listed, pool, beside=beside))
-        if likeness is not None:
-            knows += ", and public texts of the person's kind"
-            yield "list, classifier", (knows, Listed(listed, pool, likeness, beside))
+        reference = PublicTexts.of(known.reference, pool)
+        knows = f"{reference.kind.reference:,} public texts of the person's kind"
+        yield "classifier", (knows, looks_like(reference.kind))
+        yield "nearest", (knows, near_to(reference))
+    yield from _on_subjects(pool, known, not_tried)
+    yield from _on_lists(pool, known, reference, not_tried)
     asked = {
         person: texts for person, texts in known.histories.items() if len(texts) >= LEAST_REFERENCE
     }
     if not asked:
         not_tried["history"] = NO_HISTORY
     else:
-        kind = "" if likeness is None else ", and public texts of the person's kind"
+        kind = "" if reference is None else ", and public texts of the person's kind"
         knows = f"what the person asked before{kind}"
+        likeness = None if reference is None else reference.kind
         yield "history", (knows, LikeHistory(asked, pool, likeness))
+
+
+def _on_subjects(
+    pool: Pool, known: Knowledge, not_tried: dict[str, str]
+) -> Iterator[tuple[str, tuple[str, Belief]]]:
+    """By who knows what all persons ask about, not whose is which."""
+    if len(known.asked) < FEWEST_SUBJECTS:
+        why = FEW_SUBJECTS if known.asked else NO_SUBJECTS
+        for name in ("subjects", "nearest subject", "neighbours of subjects"):
+            not_tried[name] = why
+        return
+    near = PublicTexts(strings_near(known.asked, pool), pool)
+    knows = f"{len(near):,} public texts on the subjects of all persons, not whose is which"
+    yield "subjects", (knows, looks_like(near.kind))
+    yield "nearest subject", (knows, near_to(near))
+    yield "neighbours of subjects", (knows, among_neighbours(near))
+
+
+def _on_lists(
+    pool: Pool, known: Knowledge, reference: PublicTexts | None, not_tried: dict[str, str]
+) -> Iterator[tuple[str, tuple[str, Belief]]]:
+    """By who has a list of what may have been asked."""
+    listed = PublicTexts.of(known.listed, pool)
+    beside = PublicTexts([text for text in known.asked if text not in listed.first], pool)
+    if not listed or (beside and not known.add_asked):
+        not_tried["list"] = NO_CANDIDATES
+        return
+    count = len(listed.different) + len(beside)
+    for name, more, belief in list_beliefs(listed, beside, reference, not_tried):
+        yield name, (f"a list of {count:,} texts with all that were asked in it{more}", belief)
 
 
 def strings_near(texts: Sequence[str], pool: Pool) -> list[str]:
@@ -254,6 +269,20 @@ def strings_near(texts: Sequence[str], pool: Pool) -> list[str]:
     return [pool.strings[place] for place in sorted(places)]
 
 
+def _kept(belief: Belief) -> Belief:
+    """The same, looking at each set once: attacks on sessions ask again."""
+    if belief is nothing:
+        return belief
+    known: dict[int, Float64Array] = {}
+
+    def looked_up(seen: SeenSet) -> Float64Array:
+        if id(seen) not in known:
+            known[id(seen)] = belief(seen)
+        return known[id(seen)]
+
+    return looked_up
+
+
 Attempt = tuple[str, str, list[Float64Array]]
 """An attack, what the attacker knows, and the log-odds of the strings of each set."""
 
@@ -267,7 +296,10 @@ class _Attackers:
 
     def scores(self) -> Iterator[Attempt]:
         """The attacks that apply, one after the other; all others with the reason why not."""
-        beliefs = dict(beliefs_about(self.pool, self.known, self.not_tried))
+        beliefs = {
+            name: (knows, _kept(belief))
+            for name, (knows, belief) in beliefs_about(self.pool, self.known, self.not_tried)
+        }
         for name, (knows, belief) in beliefs.items():
             yield name, f"{self.source}; {knows}", [one.inside + belief(one) for one in self.seen]
         yield from self._on_sources()
@@ -293,21 +325,23 @@ class _Attackers:
     # Sessions
 
     def _on_sessions(self, beliefs: Mapping[str, tuple[str, Belief]]) -> Iterator[Attempt]:
-        yield (
-            "repetition",
-            f"{self.source}; whose sets they are, and that the same was asked again",
-            by_session(self.seen, repetition),
-        )
+        again = "whose sets they are, and that the same was asked again"
+        repeated = by_session(self.seen, repetition)
+        yield "repetition", f"{self.source}; {again}", repeated
         together = "whose sets they are, and that they are about one subject"
         background = self._background()
         yield "linkage", together, by_session(self.seen, linkage(background))
         for name, (knows, belief) in beliefs.items():
             read = clustering(background, len(self.pool), belief)
-            yield (
-                "clustering" if belief is nothing else f"clustering, {name}",
-                f"{self.source}; {together}; {knows}",
-                by_session(self.seen, read),
-            )
+            clusters = by_session(self.seen, read)
+            if belief is nothing:
+                yield "clustering", f"{self.source}; {together}", clusters
+                continue
+            yield f"clustering, {name}", f"{self.source}; {together}; {knows}", clusters
+            believed = [
+                scores + belief(one) for scores, one in zip(repeated, self.seen, strict=True)
+            ]
+            yield f"repetition, {name}", f"{self.source}; {again}; {knows}", believed
 
     def _background(self) -> Float32Array:
         some = as_generator(0).permutation(len(self.pool))[:BACKGROUND]
