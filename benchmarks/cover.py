@@ -15,11 +15,12 @@ learn from the other, and from all of it. With too few of these, queries are ask
 each being all that is public of the other.
 
 Risk is the share of searches in which an attack names what stands for the query, and for
-mechanisms that replace words the query itself; who attacks either has a log that holds it, or a
-short list: all queries, and the five strings of the log nearest to each. Of cover two more are
-tried: one knows the subjects of all queries, not whose is which, the other ten other queries of the
-kind, the nearest to the true one. Cells are kept under --out, one file for a seed, number of
-queries and engine, and not computed again; what is there can be looked at any time.
+mechanisms that replace words the query itself; who attacks has a log that holds it, all queries
+alike; or also other queries of the kind, so that those of the log that look like these are
+likelier; or a short list: all queries, and the five strings of the log nearest to each. Of cover
+two more are tried: one knows the subjects of all queries, not whose is which, the other ten other
+queries of the kind, the nearest to the true one. Cells are kept under --out, one file for a seed,
+number of queries and engine, and not computed again; what is there can be looked at any time.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ class UnrelatedJob:
 Job = CoverJob | UnrelatedJob | WordsJob | TextsJob | ChorusJob
 
 
-def cover_jobs(bench: CoverBench) -> Iterator[Job]:
+def cover_jobs(_: CoverBench) -> Iterator[Job]:
     """Sets of some 20, 50 and 100 queries."""
     sizes = ((20, 1), (50, 1), (16, 3), (10, 5), (100, 1), (33, 3), (20, 5))
     for source in ("log", QUARTER, "own", "own and log"):
@@ -179,8 +180,8 @@ def cover_jobs(bench: CoverBench) -> Iterator[Job]:
             yield UnrelatedJob(source, n)
         for k, m in sizes:
             yield CoverJob(source, k, m, 0.97, "popular")
+            yield CoverJob(source, k, m, 0.97, "uniform")
         for k in COUNTS:
-            yield CoverJob(source, k, 1, 0.97, "uniform")
             yield CoverJob(source, k, 1, 0.9, "popular")
 
 

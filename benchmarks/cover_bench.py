@@ -17,23 +17,16 @@ from sottovoce.encoders import Encoder, corpus_vectors, load_encoder
 from sottovoce.engines.base import NOTHING, DocumentEngine
 from sottovoce.engines.dense import Dense
 from sottovoce.evaluation import effectiveness
-from sottovoce.likeness import fit_likeness
 from sottovoce.mechanisms.base import WordMechanism
 from sottovoce.mechanisms.cover import Cover
 from sottovoce.pool_making import cleaned, popularity_like, strings_of
 from sottovoce.pools import Pool
 from sottovoce.privacy.attacks.by_answers import AnswersAttacker
-from sottovoce.privacy.attacks.company.beliefs import (
-    Belief,
-    LikeHistory,
-    Listed,
-    NearTexts,
-    is_popular,
-    is_sensitive,
-    looks_like,
-    nothing,
-)
-from sottovoce.privacy.attacks.company.run import strings_near
+from sottovoce.privacy.attacks.company.beliefs import Belief
+from sottovoce.privacy.attacks.company.lists import list_beliefs, weights_by_kind
+from sottovoce.privacy.attacks.company.nearness import LikeHistory
+from sottovoce.privacy.attacks.company.public_texts import PublicTexts
+from sottovoce.privacy.attacks.company.run import Knowledge, beliefs_about
 from sottovoce.privacy.attacks.company.sets import SeenSet
 from sottovoce.privacy.attacks.cosine import originals_in
 from sottovoce.privacy.attacks.query_log import QueryLog
@@ -50,12 +43,17 @@ QUARTER = "quarter of the log"
 KNOWS_SUBJECT = "history"
 """The attacker who has other queries of the person, on the same subject."""
 KNOWS_LOG = "aligned"
-"""The attacker of words who has a log that holds the queries."""
-SHORT_LIST = "subjects"
+"""The attacker of words who has a log that holds the queries, all alike."""
+KNOWS_KIND = "kind"
+"""The same, who knows other queries of the kind: those of the log that look like these are
+likelier."""
+ALL_ALIKE = (KNOWS_LOG, "law alone", "popularity", "list", "recurrence")
+"""Attackers who have nothing but the log, and to whom all queries on it are alike."""
+SHORT_LIST = "short list"
 """The attacker with a short list: all queries that are asked, and the strings nearest to them."""
 NEAR_THE_QUERY = 5
 """So many strings of the log beside each query on it."""
-ALL_SUBJECTS = ("subject classifier", "nearest subject")
+ALL_SUBJECTS = ("subjects", "nearest subject", "neighbours of subjects")
 """Attackers of cover who know the subjects of all queries that are asked, not whose is which:
 strings near to them, but neither the queries nor what stands for them."""
 KIND_SAMPLE = 4000
@@ -163,29 +161,43 @@ class Ready:
     @cached_property
     def beliefs(self) -> dict[str, Belief]:
         """What ``attack_company`` tries on single sets, learned once for all settings of a pool."""
-        fold, pool = self.fold, self.popular
-        likeness = fit_likeness(fold.learned, pool)
-        beliefs: dict[str, Belief] = {
-            "law alone": nothing,
-            "popularity": is_popular(pool),
-            "sensitive subjects": is_sensitive(pool.encoder),
-            "classifier": looks_like(likeness),
-            "nearest": NearTexts(fold.learned, pool, likeness),
-            "list": Listed(self._bench.base.others, pool),
-            "list, classifier": Listed(self._bench.base.others, pool, likeness),
-            SHORT_LIST: Listed(self._bench.short_list, pool),
-        }
+        bench, fold, pool = self._bench, self.fold, self.popular
+        asked = [folded_text(bench.texts[row]) for row in fold.rows]
+        known = Knowledge(fold.learned, listed=self.listed, add_asked=True, asked=asked)
+        beliefs = believed(pool, known)
         if len(fold.learned) < FEW_TEXTS and fold.learned != fold.popular:
-            both = fit_likeness([*fold.popular, *fold.learned], pool)
-            beliefs["classifier with all that is public"] = looks_like(both)
-            everything = [*fold.popular, *fold.learned]
-            beliefs["nearest of all that is public"] = NearTexts(everything, pool, both)
-        near = strings_near([folded_text(self._bench.texts[row]) for row in fold.rows], pool)
-        on_subjects = fit_likeness(near, pool)
-        both_ways = (looks_like(on_subjects), NearTexts(near, pool, on_subjects))
-        beliefs |= dict(zip(ALL_SUBJECTS, both_ways, strict=True))
-        histories = self._bench.histories(fold, pool)
-        return {**beliefs, KNOWS_SUBJECT: LikeHistory(histories, pool, likeness)}
+            more = Knowledge([*fold.popular, *fold.learned], listed=self.listed, add_asked=True)
+            of_all = believed(pool, more)
+            beliefs |= {f"{name}, with all that is public": of_all[name] for name in of_all}
+        short = PublicTexts(bench.short_list, pool)
+        for name, _, belief in list_beliefs(short, PublicTexts([], pool), None, {}):
+            beliefs[name.replace("list", SHORT_LIST)] = belief
+        histories = bench.histories(fold, pool)
+        kind = PublicTexts(fold.learned, pool).kind
+        return {**beliefs, KNOWS_SUBJECT: LikeHistory(histories, pool, kind)}
+
+    @cached_property
+    def listed(self) -> PublicTexts:
+        """The log as a list of what may have been asked."""
+        return PublicTexts(self._bench.base.others, self.popular).different
+
+    @cached_property
+    def likelier(self) -> dict[str, float]:
+        """The log-weight of each query of the log, for who knows other queries of the kind."""
+        reference = PublicTexts(self.fold.learned, self.popular)
+        beside = PublicTexts([*map(folded_text, self._bench.texts)], self.popular)
+        return {
+            text: weight
+            for texts in (self.listed, beside)
+            for text, weight in zip(
+                texts.texts, weights_by_kind(texts, self.listed, reference).tolist(), strict=True
+            )
+        }
+
+
+def believed(pool: Pool, known: Knowledge) -> dict[str, Belief]:
+    """Beliefs of single strings, by name."""
+    return {name: belief for name, (_, belief) in beliefs_about(pool, known, {})}
 
 
 class CoverBench:
@@ -214,10 +226,8 @@ class CoverBench:
         self._log = [text for text in log if folded_text(text) not in not_in_pool]
         self._all_queries = base.all_queries
         chooser = load_encoder(represented_by)
-        own: list[str] = []
-        if not self._kind:
-            sources = [f"{part}:{folder}" for part in OWN.get(folder.name, ("phrases",))]
-            own = list(cleaned(chain.from_iterable(map(strings_of, sources))).strings)
+        sources = [f"{part}:{folder}" for part in OWN.get(folder.name, ("phrases",))]
+        own = list(cleaned(chain.from_iterable(map(strings_of, sources))).strings)
         vectors = [corpus_vectors(chooser, list(log)), corpus_vectors(chooser, own)]
         self.encoder = KnownVectors(chooser, [*log, *own], np.concatenate(vectors))
         self.strings = list(dict.fromkeys([*self._log, *own]))
@@ -228,9 +238,9 @@ class CoverBench:
             "log": self._log,
             "half of the log": [self._log[at] for at in half],
             QUARTER: [self._log[at] for at in quarter],
+            "own": own,
+            "own and log": self.strings,
         }
-        if own:
-            self.sources |= {"own": own, "own and log": self.strings}
         self._ids = [document.doc_id for document in base.collection.documents]
         engines = {"bm25": base.engine, "dense": Dense(base.collection.documents, "light")}
         self.answers = {
@@ -294,6 +304,18 @@ class CoverBench:
     def short_list(self) -> list[str]:
         """These, and the queries themselves."""
         return [*self._near_strings, *map(folded_text, self.texts)]
+
+    def likelier(self) -> dict[str, Mapping[str, float]]:
+        """By key of a query what is believed of those of the log by who knows others of the kind.
+
+        As attackers of cover weigh it, with the pool that is compared.
+        """
+        source = "log" if self._kind else "own"
+        return {
+            self.keys[row]: ready.likelier
+            for ready in self.ready(source)
+            for row in ready.fold.rows
+        }
 
     def attack_logs(self) -> dict[str, Sequence[str]]:
         """The queries among which attackers choose who know a log, and who have a short list.

@@ -21,9 +21,9 @@ ENGINE_TITLES = {"bm25": "BM25", "dense": "dense"}
 GOAL_RISK, GOAL_SHARE = 0.1, 0.9
 """What was aimed at: so small a risk at that share of what is found without privacy."""
 HEAD = (
-    "| queries | | seeds | BM25: log | short list | nDCG@10 "
-    "| dense: log | short list | nDCG@10 |\n"
-    "|--:|---|--:|--:|--:|--:|--:|--:|--:|"
+    "| queries | | seeds | BM25: log | kind | short list | nDCG@10 "
+    "| dense: log | kind | short list | nDCG@10 |\n"
+    "|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
 )
 PLAIN = re.compile(r"The queries themselves find (\S+), \S+ by BM25 and (\S+), \S+ by dense search")
 
@@ -34,7 +34,8 @@ class Measured:
 
     seeds: str
     log: str
-    subjects: str
+    kind: str
+    short_list: str
     ndcg: str
 
     @property
@@ -58,15 +59,15 @@ class Row:
     def read(cls, line: str) -> Row:
         """As ``line`` wrote it."""
         queries, label, seeds, *values = (cell.strip() for cell in line.strip("|").split("|"))
-        triples = zip(ENGINES, (values[:3], values[3:]), strict=True)
-        filled = {engine: triple for engine, triple in triples if triple[2]}
+        parts = zip(ENGINES, (values[:4], values[4:]), strict=True)
+        filled = {engine: part for engine, part in parts if part[-1]}
         counts = seeds.split("; ") if "; " in seeds else [seeds] * len(filled)
         return cls(
             int(queries),
             label,
             {
-                engine: Measured(count, *triple)
-                for (engine, triple), count in zip(filled.items(), counts, strict=True)
+                engine: Measured(count, *part)
+                for (engine, part), count in zip(filled.items(), counts, strict=True)
             },
         )
 
@@ -76,7 +77,9 @@ class Row:
         counts = [measured.seeds for measured in self.by_engine.values()]
         seeds = counts[0] if len(set(counts)) == 1 else "; ".join(counts)
         cells = " | ".join(
-            f"{measured.log} | {measured.subjects} | {measured.ndcg}" if measured else " | | "
+            " | ".join((measured.log, measured.kind, measured.short_list, measured.ndcg))
+            if measured
+            else " | | | "
             for measured in map(self.by_engine.get, ENGINES)
         )
         return f"| {self.queries} | {self.label} | {seeds} | {cells} |"
@@ -167,8 +170,10 @@ def print_together(sections: Sequence[Section], queries: int = 50) -> None:
 def _joined(measured: Measured | None) -> str:
     if measured is None:
         return ""
-    values = (measured.log, measured.subjects, measured.first_depth)
-    return " · ".join(value for value in values if value)
+    if not measured.log:
+        return measured.first_depth
+    risks = (measured.log, measured.kind or "–", measured.short_list)
+    return " · ".join([*risks, measured.first_depth])
 
 
 def _short(value: float) -> str:
@@ -177,8 +182,12 @@ def _short(value: float) -> str:
 
 def draw(sections: Sequence[Section], file: Path, queries: int = 50, engine: str = "bm25") -> None:
     """Risk against what is found: a column for each collection, a row for each attacker."""
-    attackers = {"who knows the log": "log", "who has a short list": "subjects"}
-    figure, plots = plotting.new_figure(len(attackers), len(sections), width=3.4, height=2.8)
+    attackers = {
+        "who has a log": "log",
+        "who has a log, and knows the kind": "kind",
+        "who has a short list": "short_list",
+    }
+    figure, plots = plotting.new_figure(len(attackers), len(sections), width=3.4, height=2.6)
     looks: dict[str, dict[str, Any]] = {}
     for row, (attacker, attack) in enumerate(attackers.items()):
         for column, section in enumerate(sections):
@@ -188,9 +197,11 @@ def draw(sections: Sequence[Section], file: Path, queries: int = 50, engine: str
             plot.fill(*zip(*goal, (0, plain), strict=True), color=plotting.MUTED, alpha=0.2)
             for setting in section.rows:
                 measured = setting.by_engine.get(engine)
-                if setting.queries != queries or measured is None or not measured.log:
+                if setting.queries != queries or measured is None:
                     continue
-                risk, quality = float(getattr(measured, attack)), float(measured.first_depth)
+                if not (risk_measured := getattr(measured, attack)):
+                    continue
+                risk, quality = float(risk_measured), float(measured.first_depth)
                 name, _, strength = setting.label.replace("cover ", "cover, ").partition(", ")
                 if name not in looks:
                     looks[name] = plotting.look(len(looks)) | {"linestyle": "none"}

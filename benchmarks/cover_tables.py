@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cover_bench import ALL_SUBJECTS, DEPTHS, KNOWS_SUBJECT, QUARTER, SHORT_LIST
+from cover_bench import (
+    ALL_ALIKE,
+    ALL_SUBJECTS,
+    DEPTHS,
+    KNOWS_KIND,
+    KNOWS_SUBJECT,
+    QUARTER,
+    SHORT_LIST,
+)
 from cover_page import ENGINES, Measured, Row, Section
 
 from sottovoce.statistics import randomization_test
 
-KNOW_SUBJECTS = (SHORT_LIST, *ALL_SUBJECTS, KNOWS_SUBJECT)
+ATTACKERS: dict[str, Callable[[str], bool]] = {
+    "log": lambda attack: attack in ALL_ALIKE,
+    "kind": lambda attack: not attack.startswith((SHORT_LIST, *ALL_SUBJECTS, KNOWS_SUBJECT)),
+    SHORT_LIST: lambda attack: attack.startswith(SHORT_LIST),
+}
+"""Which attacks are theirs who have a log, know the kind as well, or have a short list."""
+POOLS = {
+    "msmarco-dl19-pool": (("log", "popular"), (QUARTER, "popular"), ("own", "uniform")),
+}
+"""The pools and decoys that are compared on a collection; on all others their own strings, popular
+decoys. On DL'19 what people of the kind ask is mostly not what the collection has."""
 AS_MANY = 1.1
 """Two releases have equally many queries if neither has more than this times the other's."""
 TITLES = {
@@ -41,8 +59,9 @@ class Setting:
         """As tables have it: without engine and number of queries."""
         parts = self.job.split()
         if parts[0] == "cover":
-            of_less = ", quarter" if QUARTER in self.job else ""
-            return f"cover {parts[-3].replace('x', ' × ')}{of_less}"
+            source = " ".join(parts[1:-3])
+            of_what = {QUARTER: ", quarter", "own": ", own"}.get(source, "")
+            return f"cover {parts[-3].replace('x', ' × ')}{of_what}"
         if parts[0] == "words":
             fresh = " afresh" if parts[1] in RELEASED_ONCE and parts[3] == "independent" else ""
             return f"{NAMES.get(parts[1], parts[1])}{fresh}, ε {parts[2]}"
@@ -69,11 +88,11 @@ class Setting:
         """Of each query, over seeds; None where the engine was not asked."""
         return self._means("ndcg", f"{engine} {depth}")
 
-    def risk(self, attack: str | None = None) -> float | None:
-        """What an attack names; by default the strongest that knows no subjects."""
+    def risk(self, attacker: str) -> float | None:
+        """What the strongest attack of an attacker names."""
         names = {name for cell in self.cells for name in cell["named"]}
-        names = {attack} & names if attack else names - set(KNOW_SUBJECTS)
-        return max((mean(self._means("named", name)) for name in names), default=None)
+        theirs = filter(ATTACKERS[attacker], names)
+        return max((mean(self._means("named", name)) for name in theirs), default=None)
 
     def _means(self, part: str, name: str) -> dict[str, float] | None:
         values = [cell[part][name] for cell in self.cells if name in cell[part]]
@@ -90,28 +109,26 @@ def mean(values: dict[str, float] | None) -> float:
 def settings(out: Path, collection: str) -> list[Setting]:
     """What is compared on a collection, by number of queries.
 
-    Of cover that is the pool of the collection's own strings, where it has one, else the log and a
-    quarter of it, with popular decoys and the usual p: other settings have tables of their own in
-    docs/cover-measured.md.
+    Of cover that is some pools (``POOLS``), with the usual p: other settings have tables of their
+    own in docs/cover-measured.md.
     """
     by_job: dict[str, list[dict[str, Any]]] = {}
     for file in sorted(out.glob(f"{collection}--*.json")):
         cell = json.loads(file.read_text("utf-8"))
         by_job.setdefault(cell["asked"]["job"], []).append(cell)
-    pool = "own" if any(job.startswith("cover own ") for job in by_job) else "log"
-    made = [Setting(job, tuple(cells)) for job, cells in by_job.items() if is_compared(job, pool)]
+    pools = POOLS.get(collection, (("own", "popular"),))
+    made = [Setting(job, tuple(cells)) for job, cells in by_job.items() if is_compared(job, pools)]
     return sorted(made, key=lambda one: (round(one.sent, -1), not one.is_cover, one.job))
 
 
-def is_compared(job: str, pool: str) -> bool:
+def is_compared(job: str, compared: Sequence[tuple[str, str]]) -> bool:
     """Whether a setting of cover, or random strings of a pool, stand beside other mechanisms."""
     if job.startswith("unrelated"):
         return job.split()[1:-1] in (["own"], ["log"])
     if not job.startswith("cover"):
         return True
     _, *source, _, inclusion, decoys = job.split()
-    pools = ("own",) if pool == "own" else ("log", QUARTER)
-    return " ".join(source) in pools and (inclusion, decoys) == ("0.97", "popular")
+    return (" ".join(source), decoys) in compared and inclusion == "0.97"
 
 
 def collections(out: Path) -> list[str]:
@@ -165,10 +182,17 @@ def measured(setting: Setting, engine: str) -> Measured:
     """Seeds, risks and what is found at each depth."""
     return Measured(
         str(setting.seeds),
-        short(setting.risk()),
+        short(setting.risk("log")),
+        short(setting.risk("kind") if knows_kind(setting) else None),
         short(setting.risk(SHORT_LIST)),
         ", ".join(short(mean(setting.ndcg(engine, depth)), 3) for depth in DEPTHS),
     )
+
+
+def knows_kind(setting: Setting) -> bool:
+    """Whether somebody who knows the kind was tried."""
+    names = {name for cell in setting.cells for name in cell["named"]}
+    return bool(names & {KNOWS_KIND, "classifier"})
 
 
 def nearest_count(sent: float) -> int:
@@ -189,10 +213,12 @@ def print_comparison(made: list[Setting]) -> None:
     print("\n| beside cover | attacker | risk | cover | risk | engine | difference | p |")
     print("|---|---|--:|---|--:|---|--:|--:|")
     covers = [one for one in made if one.is_cover]
-    for other in (one for one in made if not one.is_cover and one.risk() is not None):
+    for other in (one for one in made if not one.is_cover and one.risk("log") is not None):
         for engine in ENGINES:
             theirs = other.ndcg(engine, DEPTHS[0])
-            for name, attack in (("log", None), ("short list", SHORT_LIST)):
+            for attack in ATTACKERS:
+                if attack == "kind" and not knows_kind(other):
+                    continue
                 cover = best_cover(covers, other, engine, attack)
                 if theirs is None or cover is None:
                     continue
@@ -200,15 +226,13 @@ def print_comparison(made: list[Setting]) -> None:
                 differences = np.array([ours[query] - theirs[query] for query in ours])
                 (p,) = randomization_test(differences[None])
                 print(
-                    f"| {nearest_count(other.sent)}: {other.label} | {name} "
+                    f"| {nearest_count(other.sent)}: {other.label} | {attack} "
                     f"| {short(other.risk(attack))} | {cover.label} | {short(cover.risk(attack))} "
                     f"| {engine} | {differences.mean():+.3f} | {p:.3f} |"
                 )
 
 
-def best_cover(
-    covers: list[Setting], other: Setting, engine: str, attack: str | None
-) -> Setting | None:
+def best_cover(covers: list[Setting], other: Setting, engine: str, attack: str) -> Setting | None:
     """What finds most, with as many queries and no more risk."""
     allowed = [
         one

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import spaces
-from cover_bench import DEPTHS, SHORT_LIST, CoverBench
+from cover_bench import DEPTHS, KNOWS_KIND, KNOWS_LOG, SHORT_LIST, CoverBench
 from numpy.random import Generator
 from spaces import Bench
 from untrained_attacker import MeanOfWords
@@ -154,7 +154,8 @@ class WordsJob:
         base.engine = bench.answers[self.engine].engine
         made, pipeline = self._built(base)
         logs = bench.cut_logs(f"{made.space.name} {self.engine}", made, pipeline)
-        attacker = WordAttack(made, self.release, pipeline, logs, seed)
+        of_kind = (KNOWS_KIND, KNOWS_LOG, bench.likelier())
+        attacker = WordAttack(made, self.release, pipeline, logs, seed, of_kind)
         draws: Mapping[int, Sequence[int]]
         draws = {max(self.counts): self.counts}
         if self.release == "once":
@@ -165,14 +166,17 @@ class WordsJob:
             named = attacker.named(releases(bench, results), counts)
             answers = searched(bench, self.engine, results)
             for n in counts:
-                strongest = {
+                by_texts = {
                     name: max(
-                        hits,
                         named_by_words(bench, results, n, name, made.space),
                         named_by_answers(bench, results, n, name, self.engine),
                         key=total,
                     )
-                    for name, hits in named[n].items()
+                    for name in bench.attack_logs()
+                }
+                by_texts[KNOWS_KIND] = max(by_texts[KNOWS_LOG], named[n][KNOWS_LOG], key=total)
+                strongest = {
+                    name: max(hits, by_texts[name], key=total) for name, hits in named[n].items()
                 }
                 ndcg = found(bench, self.engine, answers, n)
                 yield f"{self.name} {n}", {"sent": n, "ndcg": ndcg, "named": strongest}

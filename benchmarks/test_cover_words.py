@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import spaces
 from cover import CoverJob, compute
-from cover_bench import KNOWS_LOG, SHORT_LIST, CoverBench
+from cover_bench import KNOWS_KIND, KNOWS_LOG, OWN, SHORT_LIST, CoverBench
 from cover_page import Measured, Row, Section, draw, merge, print_together, read_sections
 from cover_tables import print_tables, sections
 from cover_words import COUNTS, ChorusJob, TextsJob, WordsJob
@@ -45,6 +45,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CoverBench:
     for kind, count in (("docs", 60), ("queries", len(QUERIES))):
         rows = np.random.default_rng(1).standard_normal((count, 8)).astype(np.float32)
         np.save(tmp_path / f"made-up_{kind}.npy", rows)
+    monkeypatch.setitem(OWN, "made-up", ("sentences",))
     base = spaces.Bench(folder, LOG, tmp_path, 8)
     return CoverBench(base, folder, LOG, LOG[:200], tmp_path, "light")
 
@@ -68,7 +69,8 @@ def test_a_cell_for_each_number_of_queries(
     for count, cell in zip(job.counts, cells.values(), strict=True):
         assert cell["sent"] == count
         assert set(cell["ndcg"]) == {f"{job.engine} 100", f"{job.engine} 200"}
-        assert set(cell["named"]) == {KNOWS_LOG, SHORT_LIST}
+        others = {KNOWS_KIND} if isinstance(job, WordsJob) else set()
+        assert set(cell["named"]) == {KNOWS_LOG, SHORT_LIST, *others}
         assert all(0 <= hit <= 1 for hits in cell["named"].values() for hit in hits.values())
 
 
@@ -78,20 +80,20 @@ def test_tables_and_figure_of_what_is_there(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    jobs = [CoverJob("log", 50, 1, 0.97, "popular"), WordsJob("cmp", 6, "once", "bm25", (50,))]
+    jobs = [CoverJob("own", 20, 1, 0.97, "popular"), WordsJob("cmp", 6, "once", "bm25", (50,))]
     monkeypatch.setattr("cover.JOBS", {"some": lambda _: iter(jobs)})
     compute([bench], "some", "", [1, 2], tmp_path)
     assert len(list(tmp_path.glob("made-up--*.json"))) == 4
     print_tables(tmp_path)
     printed = capsys.readouterr().out
-    assert "| 50 | cover 50 × 1 | 2 |" in printed
+    assert "| 20 | cover 20 × 1, own | 2 |" in printed
     assert "| 50 | cmp, ε 6 | 2 |" in printed
     page = tmp_path / "page.md"
     page.write_text("# What it is\n\nSaid by hand.\n")
     merge(page, sections(tmp_path))
     written = page.read_text()
     assert written.startswith("# What it is\n\nSaid by hand.\n\n## Made-Up\n\n8 queries.")
-    assert "| 50 | cover 50 × 1 | 2 |" in written
+    assert "| 20 | cover 20 × 1, own | 2 |" in written
     draw(read_sections(written), tmp_path / "figure.svg")
     assert "who has a short list" in (tmp_path / "figure.svg").read_text()
 
@@ -106,33 +108,39 @@ def test_a_page_keeps_what_was_not_measured_again(
         "Made-Up",
         PLAIN,
         (
-            Row(50, "aea", {"bm25": Measured("1", ".10", ".20", ".300, .310")}),
+            Row(50, "aea", {"bm25": Measured("1", ".10", "", ".20", ".300, .310")}),
             Row(
                 50,
                 "cmp, ε 5",
                 {
-                    "bm25": Measured("5", ".11", ".21", ".301, .311"),
-                    "dense": Measured("4", ".12", ".22", ".302, .312"),
+                    "bm25": Measured("5", ".11", ".15", ".21", ".301, .311"),
+                    "dense": Measured("4", ".12", "", ".22", ".302, .312"),
                 },
             ),
-            Row(20, "random strings", {"dense": Measured("5", "", "", ".303, .313")}),
+            Row(20, "random strings", {"dense": Measured("5", "", "", "", ".303, .313")}),
         ),
     )
     page = tmp_path / "page.md"
     page.write_text("# Title\n\nSaid by hand.\n")
     merge(page, [old])
     before = page.read_text()
-    assert "| 50 | cmp, ε 5 | 5; 4 | .11 | .21 | .301, .311 | .12 | .22 | .302, .312 |" in before
+    assert (
+        "| 50 | cmp, ε 5 | 5; 4 | .11 | .15 | .21 | .301, .311 | .12 |  | .22 | .302, .312 |"
+        in before
+    )
     assert before.index("| 20 |") < before.index("| 50 |")
     merge(page, read_sections(before))
     assert page.read_text() == before
-    again = Row(50, "cmp, ε 5", {"bm25": Measured("3", ".99", ".98", ".305, .315")})
+    again = Row(50, "cmp, ε 5", {"bm25": Measured("3", ".99", "1.00", ".98", ".305, .315")})
     merge(page, [Section("Made-Up", PLAIN, (again,))])
     after = page.read_text()
-    assert "| 50 | cmp, ε 5 | 3; 4 | .99 | .98 | .305, .315 | .12 | .22 | .302, .312 |" in after
-    assert "| 50 | aea | 1 | .10 | .20 | .300, .310 |" in after
+    assert (
+        "| 50 | cmp, ε 5 | 3; 4 | .99 | 1.00 | .98 | .305, .315 | .12 |  | .22 | .302, .312 |"
+        in after
+    )
+    assert "| 50 | aea | 1 | .10 |  | .20 | .300, .310 |" in after
     print_together(read_sections(after))
     printed = capsys.readouterr().out
     assert "| **BM25**: the query itself | .500 |" in printed
-    assert "| cmp, ε 5 | .99 · .98 · .305 |" in printed
-    assert "| cmp, ε 5 | .12 · .22 · .302 |" in printed
+    assert "| cmp, ε 5 | .99 · 1.00 · .98 · .305 |" in printed
+    assert "| cmp, ε 5 | .12 · – · .22 · .302 |" in printed

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -47,7 +47,9 @@ from sottovoce.types import Float64Array, IntArray
 QUERIES_AT_A_TIME, WORDS_AT_A_TIME = 256, 128
 
 Named = dict[str, dict[str, float]]
-"""By log and query: 1 where the query was named first, else 0."""
+"""By attacker and query: 1 where the query was named first, else 0."""
+Priors = Mapping[str, Mapping[str, float]]
+"""By what is attacked: the log-weight of each query of a log."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,10 @@ class WordAttack:
         pipeline: TextPipeline,
         logs: CutLogs,
         seed: int,
+        weighed: tuple[str, str, Priors] | None = None,
     ) -> None:
+        """``weighed``: one more attacker, the log that this one has, and what is believed of it."""
+        self._weighed = weighed
         self._space, self._release, self._pipeline = logs.space, release, pipeline
         self._logs, self._shuffled = logs.logs, pipeline.order == "shuffled"
         known = mechanism
@@ -111,13 +116,23 @@ class WordAttack:
     def _one_by_one(self, releases: Sequence[Released], counts: Sequence[int]) -> dict[int, Named]:
         """By every variant as it stands."""
         law = law_of(self._known, self._seed)
-        hits: dict[int, Named] = {count: {name: {} for name in self._logs} for count in counts}
+        hits: dict[int, Named] = {count: {} for count in counts}
         for released in releases:
             text = self._lined_up(released, max(counts))
             for name, log in self._logs.items():
-                for count, hit in self._by_fresh_draws(text, law, log, counts).items():
-                    hits[count][name][released.id] = float(hit)
+                attackers = self._attackers(name, log, released.id)
+                for attacker, count, hit in self._by_fresh_draws(text, law, log, counts, attackers):
+                    hits[count].setdefault(attacker, {})[released.id] = float(hit)
         return hits
+
+    def _attackers(self, name: str, log: AlignedLog, text: str) -> dict[str, AlignedLog]:
+        """Who has a log, and what each of them believes of its queries."""
+        attackers = {name: log}
+        if self._weighed is not None and self._weighed[1] == name:
+            label, _, priors = self._weighed
+            weights = np.array([priors[text][folded_text(query)] for query in log.log.queries])
+            attackers[label] = replace(log, frequencies=weights)
+        return attackers
 
     def _lined_up(self, released: Released, count: int) -> PlacedText:
         ((text,), _) = line_up(
@@ -134,22 +149,28 @@ class WordAttack:
         if self._shuffled:
             texts = find_places(texts, self._space, self._release)
             texts = sort_by_points(texts, self._evidence)
-        hits: Named = {name: {} for name in self._logs}
+        hits: Named = {}
         for text, rows in evidence_rows(self._evidence, texts):
             for name, log in self._logs.items():
-                (ranked,) = rank_queries(
-                    [(text, rows)],
-                    log,
-                    shape_shows=not self._shuffled,
-                    score=UnorderedScorer(log) if self._shuffled else None,
-                )
-                hits[name][text.id] = float(ranked.rank == 1)
+                for attacker, believed in self._attackers(name, log, text.id).items():
+                    (ranked,) = rank_queries(
+                        [(text, rows)],
+                        believed,
+                        shape_shows=not self._shuffled,
+                        score=UnorderedScorer(believed) if self._shuffled else None,
+                    )
+                    hits.setdefault(attacker, {})[text.id] = float(ranked.rank == 1)
         return hits
 
     def _by_fresh_draws(
-        self, text: PlacedText, law: Law, log: AlignedLog, counts: Sequence[int]
-    ) -> dict[int, bool]:
-        """For each number of variants whether the query is named first."""
+        self,
+        text: PlacedText,
+        law: Law,
+        log: AlignedLog,
+        counts: Sequence[int],
+        attackers: Mapping[str, AlignedLog],
+    ) -> Iterator[tuple[str, int, bool]]:
+        """For each attacker and number of variants whether the query is named first."""
         shown = [[word.id for word in text.places[at].shown] for at in text.replaced]
         released = np.array(shown, dtype=np.int64).reshape(len(shown), -1).T
         group = log.groups[released.shape[1]]
@@ -162,12 +183,13 @@ class WordAttack:
         outputs, where = np.unique(released, return_inverse=True)
         rows = law.rows(outputs, words)
         scores = _Scores(
-            rows[where.reshape(released.shape)],
-            places.reshape(columns.shape),
-            self._shuffled,
-            None if log.frequencies is None else log.frequencies[queries],
+            rows[where.reshape(released.shape)], places.reshape(columns.shape), self._shuffled
         )
-        return {count: scores.is_first(target, count) for count in counts}
+        for attacker, believed in attackers.items():
+            logs = believed.frequencies
+            weights = np.zeros(len(queries)) if logs is None else logs[queries]
+            for count in counts:
+                yield attacker, count, scores.is_first(target, count, weights)
 
 
 class _Scores:
@@ -177,34 +199,31 @@ class _Scores:
     queries, (length, queries).
     """
 
-    def __init__(
-        self,
-        tables: Float64Array,
-        columns: IntArray,
-        shuffled: bool,
-        frequencies: Float64Array | None,
-    ) -> None:
+    def __init__(self, tables: Float64Array, columns: IntArray, shuffled: bool) -> None:
         tops = tables.max(axis=2, keepdims=True)
         self._tables = tables - np.where(np.isfinite(tops), tops, 0.0)
         self._columns, self._shuffled = columns, shuffled
-        self._frequencies = np.zeros(columns.shape[1]) if frequencies is None else frequencies
         if shuffled:
             # The mean over orders is at most the product, over words, of sums over places.
             with np.errstate(divide="ignore"):
                 self._words = np.log(np.exp(self._tables).sum(axis=1))
         self._known: dict[int, Float64Array] = {}
 
-    def is_first(self, target: int, count: int) -> bool:
-        """Whether no other query is as likely, by the first ``count`` variants."""
+    def is_first(self, target: int, count: int, weights: Float64Array) -> bool:
+        """Whether no other query is as likely, by the first ``count`` variants.
+
+        weights
+            The log of what is believed of each query beforehand.
+        """
         if not self._shuffled:
             by_place = self._tables[:count].sum(axis=0)
             scores = sum(row[words] for row, words in zip(by_place, self._columns, strict=True))
-            return self._beaten_by(scores + self._frequencies, target) == 0
-        own = float(self._exact(np.array([target]), count)[0])
+            return self._beaten_by(scores + weights, target) == 0
+        own = float(self._exact(np.array([target]), count, weights)[0])
         if own == -np.inf:
             return False
         length = len(self._columns)
-        bounds = self._words[:count].sum(axis=0)[self._columns].sum(axis=0) + self._frequencies
+        bounds = self._words[:count].sum(axis=0)[self._columns].sum(axis=0) + weights
         if length <= MOST_PLACES:
             bounds = bounds - count * math.lgamma(length + 1)
         margin = TIE * max(1.0, abs(own))
@@ -212,7 +231,7 @@ class _Scores:
         order = order[(bounds[order] >= own - margin) & (order != target)]
         for start in range(0, len(order), QUERIES_AT_A_TIME):
             some = order[start : start + QUERIES_AT_A_TIME]
-            if (self._exact(some, count) >= own - margin).any():
+            if (self._exact(some, count, weights) >= own - margin).any():
                 return False
         return True
 
@@ -223,13 +242,13 @@ class _Scores:
             return len(scores)
         return int((scores >= own - TIE * max(1.0, abs(own))).sum()) - 1
 
-    def _exact(self, queries: IntArray, count: int) -> Float64Array:
+    def _exact(self, queries: IntArray, count: int, weights: Float64Array) -> Float64Array:
         """The scores of some queries by the first variants; kept for larger counts."""
         new = [query for query in queries.tolist() if query not in self._known]
         for query, scores in zip(new, self._by_variant(np.array(new, dtype=int)), strict=True):
             self._known[query] = scores
         sums = [self._known[query][:count].sum() for query in queries.tolist()]
-        return np.array(sums) + self._frequencies[queries]
+        return np.array(sums) + weights[queries]
 
     def _by_variant(self, queries: IntArray) -> Float64Array:
         """(queries, variants)."""

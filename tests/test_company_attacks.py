@@ -429,6 +429,22 @@ def test_the_command_attacks_a_file_of_sets(tmp_path):
     assert not any(text in shown.stdout for text in SUBJECTS[:6])
 
 
+def test_a_log_without_the_queries_is_what_people_of_the_kind_ask(tmp_path, demo):
+    """Who has it learns from it, and cannot look a query up on it."""
+    cover = mechanism("cover:k=6", pool=demo)
+    sets = released(cover, SUBJECTS[:5])
+    releases = [Released(text, text, one) for text, one in zip(SUBJECTS[:5], sets, strict=True)]
+    log = QueryLog(others(demo))
+    report = attack(releases, mechanism=cover, log=log)
+    assert not report.inferences
+    assert "--add-originals" in report.not_tried["query inference"]
+    assert report.company.naming("classifier").knows
+    assert "list" in report.not_tried
+    listed = attack(releases, mechanism=cover, log=log, add_originals=True)
+    assert "query inference" not in listed.not_tried
+    assert listed.company.naming("list")
+
+
 # What a list says is worked out once
 
 

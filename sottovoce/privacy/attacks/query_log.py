@@ -58,6 +58,10 @@ class QueryLog:
         places.update((query, at) for at, query in enumerate(self.queries) if query in places)
         return np.array([places[text] for text in listed], dtype=np.int64)
 
+    def holds(self, texts: Iterable[str]) -> bool:
+        """Whether all folded texts stand in the log."""
+        return bool((self.places(texts) != NOT_THERE).all())
+
     def cut(
         self, space: WordSpace, pipeline: TextPipeline, progress: Progress | None = None
     ) -> CutLog:

@@ -5,6 +5,10 @@ from __future__ import annotations
 UNIFORM_PRIOR = "a uniform prior was asked for"
 NO_MECHANISM = "it needs to know the mechanism: name it"
 NO_LOG = "it needs a query log: give one"
+NOT_ON_LOG = (
+    "the log lacks some of what is attacked, so that nobody could find it there: give one that "
+    "holds it, or add it (--add-originals)"
+)
 NO_ORDER = "the words of the variants are in random order, and the mechanism is not known"
 RANDOM_ORDER = "the words of the variants are in random order"
 WHOLE_TEXTS = "the mechanism replaces whole texts: there are no words to line up"

@@ -32,6 +32,7 @@ from sottovoce.privacy.attacks.reasons import (
     NO_LOG,
     NO_MECHANISM,
     NO_ORDER,
+    NOT_ON_LOG,
     REWRITTEN,
     UNIT_VECTORS,
     WHOLE_RELEASE,
@@ -47,7 +48,7 @@ from sottovoce.privacy.attacks.word_means import infer_by_words, likely_by_words
 from sottovoce.privacy.attacks.words import WordRecovery, judge, shown_words
 from sottovoce.randomness import Randomness, is_seeded
 from sottovoce.spaces.space import WordSpace
-from sottovoce.text import TextPipeline
+from sottovoce.text import TextPipeline, folded_text
 from sottovoce.types import Progress
 
 COUNTS = (1, 5, 20, 50)
@@ -142,6 +143,8 @@ def attack(
     )
     if log is None:
         run.not_tried["query inference"] = NO_LOG
+    elif isinstance(mechanism, SetMechanism) and not (add_originals or log.holds(run.attacked)):
+        run.not_tried["query inference"] = NOT_ON_LOG
     else:
         for encoder in encoders:
             run.by_encoder(log, encoder)
@@ -188,6 +191,11 @@ def numbers_of_variants(counts: Sequence[int], most: int) -> list[int]:
 
 class _Run(RunState):
     """The attacks, one kind after the other."""
+
+    @property
+    def attacked(self) -> list[str]:
+        """The texts behind the releases, as they are compared."""
+        return [folded_text(released.text) for released in self.releases if released.variants]
 
     def by_encoder(self, log: QueryLog, encoder: Encoder) -> None:
         """Query inference by cosine, as published."""
