@@ -48,7 +48,7 @@ def cover() -> None:
                             made, sets, texts, knowledge=Knowledge(listed=listed)
                         )
                         for naming in report.namings:
-                            if not prefix or naming.attack == "list":
+                            if not prefix or naming.attack.startswith("list"):
                                 value = naming.group.value or 0.0, naming.subject.value or 0.0
                                 shares.setdefault(prefix + naming.attack, []).append(value)
                     blind = report.chance, report.subject_chance
@@ -56,7 +56,7 @@ def cover() -> None:
                 print(f"\n{encoder}, {name}, {decoys} decoys: named, on its subject")
                 for attack_name, values in shares.items():
                     named, on_subject = np.mean(values, axis=0)
-                    print(f"  {attack_name:20} {named:.2f}  {on_subject:.2f}", flush=True)
+                    print(f"  {attack_name:28} {named:.2f}  {on_subject:.2f}", flush=True)
 
 
 def words(epsilons: Sequence[float]) -> None:
