@@ -53,6 +53,8 @@ class Source:
     spec: str | None
     file: str | None
     texts: Texts
+    parameter: str = "epsilon"
+    """What ``epsilon`` is a value of, for messages and names of files."""
 
 
 @dataclass(frozen=True)
@@ -169,9 +171,10 @@ def described(job: Job) -> str:
 def parts_of(job: Job) -> list[str]:
     """What tells a job from the others of its kind, without paths."""
     fields = {**vars(getattr(job, "source", job)), **vars(job)}
+    told = {"epsilon": fields.get("parameter", "epsilon"), "n": "n", "seed": "seed"}
     numbers = {
-        name: f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
-        for name in ("epsilon", "n", "seed")
+        name: f"{as_told}={value:g}" if isinstance(value, float) else f"{as_told}={value}"
+        for name, as_told in told.items()
         if (value := fields.get(name)) is not None
     }
     parts = [numbers.get(name) or without_paths(fields.get(name)) for name in TOLD]
@@ -196,7 +199,13 @@ def plan(experiment: Experiment) -> list[list[Job]]:
 def _sources(experiment: Experiment) -> Iterator[Source]:
     for collection in experiment.collections:
         for system in experiment.systems:
-            settings = product(system.epsilons, system.releases, experiment.n, experiment.seeds)
+            settings = (
+                (epsilon, *others)
+                for epsilon in system.epsilons
+                for others in product(
+                    system.releases, system.numbers_at(epsilon, experiment.n), experiment.seeds
+                )
+            )
             for epsilon, release, n, seed in settings:
                 yield Source(
                     collection=collection,
@@ -208,6 +217,7 @@ def _sources(experiment: Experiment) -> Iterator[Source]:
                     spec=system.spec_at(epsilon),
                     file=None,
                     texts=system.texts,
+                    parameter=system.parameter,
                 )
         for published in experiment.published:
             files = zip(published.files, published.epsilons, strict=True)

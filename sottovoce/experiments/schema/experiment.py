@@ -434,6 +434,9 @@ class System:
     texts: Texts = field(default_factory=Texts)
     parameter: str = "epsilon"
     """What its curves run over. Tables have its values in their column ``epsilon``."""
+    set_sizes: tuple[int, ...] = ()
+    """Of a mechanism that decides itself how many queries leave: how many, at each of
+    ``epsilons``. Empty for all others, whose number is the grid's ``n``."""
 
     @property
     def kind(self) -> type[Mechanism]:
@@ -444,6 +447,10 @@ class System:
         if self.parameter == "epsilon" or value is None:
             return self.spec
         return f"{self.spec}{',' if ':' in self.spec else ':'}{self.parameter}={value:g}"
+
+    def numbers_at(self, value: float | None, n: tuple[int, ...]) -> tuple[int, ...]:
+        """How many variants one point of its curve has: each of ``n``, or its own number."""
+        return (self.set_sizes[self.epsilons.index(value)],) if self.set_sizes else n
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,12 @@ as this costs nothing, so that its own checks speak.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache
+from itertools import product
 from typing import Any
+
+import numpy as np
 
 from sottovoce.choices import Release
 from sottovoce.errors import SottovoceError
@@ -25,9 +29,11 @@ from sottovoce.experiments.schema.experiment import (
 from sottovoce.experiments.schema.problems import Document, Place
 from sottovoce.experiments.schema.values import Folder, explained, meant
 from sottovoce.mechanisms import Mechanism, parse
-from sottovoce.mechanisms.base import public_name
+from sottovoce.mechanisms.base import SetMechanism, public_name
 from sottovoce.mechanisms.build import RESOURCE_KINDS, has_epsilon, resource_kind
+from sottovoce.pools import Pool
 from sottovoce.text.protection import protected_tags
+from sottovoce.types import Float64Array, IntArray
 
 EPSILON = "{epsilon}"
 UNUSABLE = (SottovoceError, OSError, ValueError)
@@ -61,7 +67,7 @@ class SystemReader:
     def __init__(self, document: Document, folder: Folder, tables: FileTables) -> None:
         self.document, self.folder, self.tables = document, folder, tables
         self.texts = _texts(tables.texts, Texts())
-        self._trial = cache(_trial)
+        self._trial, self._strings = cache(_trial), cache(PoolWithoutVectors.of)
         self._tried(_kinds_said(tables.texts), self.texts, lambda setting: f"texts.{setting}")
 
     def systems(self) -> tuple[System, ...]:
@@ -91,8 +97,9 @@ class SystemReader:
             texts=_texts(table, self.texts),
             parameter=table.parameter or "epsilon",
         )
-        self._check_built(block, kind, arguments, system)
-        return system
+        built = self._check_built(block, kind, arguments, system)
+        sizes = tuple(made.set_size for made in built if isinstance(made, SetMechanism))
+        return replace(system, set_sizes=sizes)
 
     def _epsilons(
         self, block: _Block, kind: type[Mechanism], arguments: dict[str, Any]
@@ -111,6 +118,8 @@ class SystemReader:
     def _releases(self, block: _Block, kind: type[Mechanism]) -> tuple[Release, ...]:
         """Those of the block must be possible; of the grid's those are left out that are not."""
         of_block, of_grid = block.table.releases, self.tables.grid.releases
+        if issubclass(kind, SetMechanism):
+            return ("once",)  # A set is one release, whatever was asked for.
         if kind.supports_once:
             return of_block or of_grid
         cannot = f"{kind.name} cannot release 'once', as it draws no noise"
@@ -126,8 +135,8 @@ class SystemReader:
 
     def _check_built(
         self, block: _Block, kind: type[Mechanism], arguments: dict[str, Any], system: System
-    ) -> None:
-        """Build the mechanism, as far as this costs nothing: its own checks speak."""
+    ) -> list[Mechanism]:
+        """Build each point of its curve, as far as this costs nothing: its own checks speak."""
 
         def place(setting: str | None) -> str:
             if setting is None or block.says(setting):
@@ -142,8 +151,11 @@ class SystemReader:
                 if name not in FROM_COLLECTION and system.texts.settings(name)[setting] is None:
                     block.problem(setting, f"{why}: give {setting} here or in [texts]")
                     resources.pop(name, None)
+        if issubclass(kind, SetMechanism) and "pool" in resources:
+            resources |= self._pool_as_read(system.texts, place)
         if not system.epsilons or not resources.keys() >= {*kind.resources()}:
-            return
+            return []
+        all_built: list[Mechanism] = []
         for epsilon in system.epsilons:
             given = dict(arguments)
             try:
@@ -153,9 +165,20 @@ class SystemReader:
                     given["epsilon"] = epsilon
                 built = kind(**{name: resources[name] for name in kind.resources()}, **given)
             except SottovoceError as error:
-                block.problem("spec", error)
-                return
+                block.problem("spec" if system.parameter == "epsilon" else "values", error)
+                return []
+            all_built.append(built)
         self._check_use(block, built, system)
+        return all_built
+
+    def _pool_as_read(self, texts: Texts, place: Callable[[str | None], str]) -> dict[str, Any]:
+        """The pool by which sets are checked: how large they can be depends on its strings."""
+        settings = tuple(texts.settings("pool").items())
+        try:
+            return {"pool": self._strings(settings)}
+        except UNUSABLE as error:
+            self.document.problem(place("pool"), explained(error))
+            return {}
 
     def _check_use(self, block: _Block, built: Mechanism, system: System) -> None:
         """Whether its releases are possible, and the tagger that it needs is there."""
@@ -246,6 +269,29 @@ class SystemReader:
         return tuple(path for _, path in pairs), tuple(epsilon for epsilon, _ in pairs)
 
 
+class PoolWithoutVectors(Pool):
+    """The strings of a pool and their popularity: enough to build a mechanism by, and not to draw.
+
+    What vectors would decide is made up; no parameter's range depends on it.
+    """
+
+    @classmethod
+    def of(cls, settings: tuple[tuple[str, Any], ...]) -> PoolWithoutVectors:
+        pool = cls.__new__(cls)
+        vars(pool).update(vars(resource_kind("pool").open(dict(settings))))
+        return pool
+
+    @property
+    def sensitivity(self) -> Float64Array:
+        """All strings alike."""
+        return np.zeros(len(self))
+
+    def subjects(self, count: int) -> tuple[IntArray, IntArray]:
+        """Subjects of equal size."""
+        places = np.arange(len(self))
+        return places * count // len(self), places
+
+
 def _trial(name: str, settings: tuple[tuple[str, Any], ...]) -> Any:
     kind = resource_kind(name)
     if kind.cheap and name not in FROM_COLLECTION:
@@ -319,6 +365,9 @@ def _refuse_double(block: _Block, system: System, earlier: System) -> None:
     same = _identity(system) == _identity(earlier)
     if system.label == earlier.label and not same:
         block.problem("label", f"'{system.label}' names another mechanism above: choose another")
+    elif system.label == earlier.label and system.parameter != earlier.parameter:
+        runs_over = f"'{system.label}' runs over {earlier.parameter} above"
+        block.problem("label", f"{runs_over}: choose another for the curve over {system.parameter}")
     if same and not _settings(system).isdisjoint(_settings(earlier)):
         block.problem("spec", f"'{system.spec}' is there twice with one epsilon: leave one out")
 
@@ -330,5 +379,6 @@ def _identity(system: System) -> tuple[object, ...]:
     return kind, *values, system.texts
 
 
-def _settings(system: System) -> set[tuple[float | None, str]]:
-    return {(epsilon, release) for epsilon in system.epsilons for release in system.releases}
+def _settings(system: System) -> set[tuple[str, float | None, str]]:
+    points = product(system.epsilons, system.releases)
+    return {(system.parameter, epsilon, release) for epsilon, release in points}
