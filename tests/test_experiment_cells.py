@@ -44,7 +44,7 @@ from sottovoce.experiments.schema.experiment import (
     Texts,
     Utility,
 )
-from sottovoce.experiments.tables import SCHEMAS
+from sottovoce.experiments.tables import ON_SETS, SCHEMAS
 from sottovoce.privacy import attack
 from sottovoce.privacy.attacks.cosine import infer
 from sottovoce.privacy.attacks.query_log import QueryLog, read_log
@@ -432,7 +432,10 @@ def test_sets_are_attacked_as_sets(runner, tmp_path):
     assert {"lazy[law alone]", "lazy[sensitive subjects]", "lazy[classifier]"} <= set(named)
     assert set(named["lazy[law alone]"].values()) <= {0.0, 1.0}
     assert all(share in (0.0, 1.0) for share in named["active[law alone]"].values())
-    assert "sensitive subjects" in product.facts["attackers"]
+    assert "sensitive subjects" in product.facts[ON_SETS]
+    assert "sensitive subjects" not in product.facts["attackers"]
+    (chance,) = set(named["chance"].values())
+    assert 0 < chance <= 1 / 5
 
 
 def test_a_mechanism_that_reads_the_collection_is_attacked_too(runner, wordnet, tmp_path):

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, get_args
 InferenceKind: TypeAlias = Literal["lazy", "active", "motivated"]
 RecoveryKind: TypeAlias = Literal["words", "content", "query"]
 MeasureKind: TypeAlias = (
-    Literal["answers", "pooled recall", "pool", "similarity", "strongest"]
+    Literal["answers", "pooled recall", "pool", "similarity", "strongest", "sent", "chance"]
     | InferenceKind
     | RecoveryKind
 )
@@ -17,7 +17,8 @@ MeasureKind: TypeAlias = (
 relevant documents in a pool, and its documents. similarity: of variants and query. lazy, active,
 motivated: query inference that guesses once, ten times, or goes down its list. words, content,
 query: the share of the words recovered, of the content words, and whether all were. strongest: the
-attack that gets most."""
+attack that gets most. sent: how many different queries leave for it. chance: how often a blind
+guess names what stands for it in a set."""
 
 INFERENCE: tuple[InferenceKind, ...] = get_args(InferenceKind)
 RECOVERY: tuple[RecoveryKind, ...] = get_args(RecoveryKind)
@@ -50,7 +51,7 @@ class Measure:
             return cls(attacked[1], attacked[2])  # type: ignore[arg-type]  # as in the pattern
         if recall := _POOLED_RECALL.fullmatch(label):
             return cls("pooled recall", recall[1])
-        for whole in (POOL, STRONGEST):
+        for whole in (POOL, STRONGEST, SENT, CHANCE):
             if label == whole.label:
                 return whole
         return cls("similarity" if label in SIMILARITIES else "answers", label)
@@ -77,6 +78,8 @@ class Measure:
 
 POOL = Measure("pool")
 STRONGEST = Measure("strongest")
+SENT = Measure("sent", "queries sent")
+CHANCE = Measure("chance")
 MAIN_MEASURE = Measure("answers", "nDCG@10")
 MAIN_SIMILARITY = Measure("similarity", "semantic")
 """The similarity that figures show beside risks."""

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from sottovoce.devices import Device
 from sottovoce.errors import SottovoceError, UsageError
+from sottovoce.experiments.cells.draw import sent
 from sottovoce.experiments.cells.runner import CellRunner
 from sottovoce.experiments.executors import Executor, in_processes, in_this_process, on_dask
 from sottovoce.experiments.grid import Job, plan
@@ -79,7 +80,7 @@ def run_experiment(
         if content is not None and not copy.exists():
             write_whole(copy, content)
         done_before = work_through(store, stages, executor, progress)
-        store.assemble(cells)
+        store.assemble(cells, sent)
         if content is not None:
             write_whole(copy, content)
         about = [store.about(cell) for cell in cells]

@@ -14,17 +14,17 @@ import os
 import platform
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.evaluation.trec import Run, write_run
-from sottovoce.experiments.grid import Baseline, Draw, Job, kind_of, parts_of
+from sottovoce.experiments.grid import Baseline, Draw, Job, Source, kind_of, parts_of
 from sottovoce.experiments.tables import (
     ALWAYS,
     FILES,
@@ -145,24 +145,29 @@ class Store:
         with writing():
             write_whole(self.file(cell), _packed(result.table, about))
 
-    def assemble(self, cells: Iterable[Cell]) -> None:
+    def assemble(
+        self, cells: Iterable[Cell], sent: Callable[[Source, pa.Table], pa.Table] | None = None
+    ) -> None:
         """Write the tables of all cells, in this order: the same bytes however they were computed.
 
-        Old tables are replaced when the new ones are whole. The manifest goes first: tables without
-        one are no finished experiment.
+        ``sent`` makes rows of the table of queries out of the variants of a draw. Old tables are
+        replaced when the new ones are whole. The manifest goes first: tables without one are no
+        finished experiment.
         """
-        by_table: dict[str, list[Cell]] = {kind: [] for kind in ALWAYS}
+        by_table: dict[str, list[Callable[[], pa.Table]]] = {kind: [] for kind in ALWAYS}
         for cell in cells:
             if (kind := self.about(cell).kind) in FILES:
-                by_table.setdefault(kind, []).append(cell)
+                by_table.setdefault(kind, []).append(partial(self.table, cell))
+            elif sent is not None and isinstance(cell.job, Draw):
+                by_table["queries"].append(partial(self._sent, cell, cell.job.source, sent))
         growing: dict[Path, Path] = {}
         with writing():
             try:
-                for kind, its_cells in by_table.items():
+                for kind, parts in by_table.items():
                     for ending, write in (("parquet", write_parquet), ("csv", write_csv)):
                         file = self.folder / f"{FILES[kind]}.{ending}"
                         growing[file] = beside(file)
-                        write(growing[file], kind, map(self.table, its_cells))
+                        write(growing[file], kind, (part() for part in parts))
                 for file in growing.values():
                     settle_file(file)
             except BaseException:
@@ -172,6 +177,11 @@ class Store:
             (self.folder / MANIFEST).unlink(missing_ok=True)
             for whole, file in growing.items():
                 move_file(file, whole)
+
+    def _sent(
+        self, cell: Cell, source: Source, sent: Callable[[Source, pa.Table], pa.Table]
+    ) -> pa.Table:
+        return sent(source, self.table(cell))
 
     @contextmanager
     def alone(self) -> Iterator[None]:

@@ -17,6 +17,9 @@ PRIVATE, NO_PRIVACY, SAME_DEPTH = "private", "no privacy", "same depth"
 """Values of the column ``system``: the variants were sent; the query itself; the query itself, as
 deep as the pool of the private search with the same setting is large."""
 
+ON_SETS = "attackers of sets"
+"""The fact of the manifest that says what attackers knew who name a query among those that left."""
+
 QUERIES = {
     "collection": "string",
     "engine": "string",

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from sottovoce.errors import UsageError
 from sottovoce.experiments.grid import Source
+from sottovoce.experiments.measures import SENT
+from sottovoce.experiments.naming import collection_name
 from sottovoce.experiments.resource_cache import ResourceCache, pipeline
 from sottovoce.experiments.store import CellResult
-from sottovoce.experiments.tables import make_table
+from sottovoce.experiments.tables import PRIVATE, make_table
 from sottovoce.obfuscation import Obfuscator
 from sottovoce.privacy.attacks.releases import Released, read_releases
-from sottovoce.text.comparing import folded_text
+from sottovoce.text.comparing import folded_text, single_spaced
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,6 +46,21 @@ def from_table(table: pa.Table, queries: Iterable[str]) -> Variants:
     for query, variant in zip(*columns, strict=True):
         variants[query].append(variant)
     return {query: tuple(its_variants) for query, its_variants in variants.items()}
+
+
+def sent(source: Source, table: pa.Table) -> pa.Table:
+    """How many queries leave for each query, as the boundary sends them: equal ones once."""
+    different: dict[str, set[str]] = {}
+    columns = (table.column(name).to_pylist() for name in ("query_id", "variant"))
+    for query, variant in zip(*columns, strict=True):
+        different.setdefault(query, set()).add(single_spaced(variant))
+    name = collection_name(source.collection)
+    setting = (source.mechanism, source.epsilon, source.release, source.n, source.seed, PRIVATE)
+    rows = [
+        (name, "", "", *setting, query, SENT.label, float(len(variants - {""})))
+        for query, variants in different.items()
+    ]
+    return make_table("queries", rows)
 
 
 def _drawn(source: Source, queries: Mapping[str, str], cache: ResourceCache) -> Variants:

@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 from sottovoce.encoders import load_encoder
 from sottovoce.experiments.cells.draw import Variants
 from sottovoce.experiments.grid import Leak, Source
-from sottovoce.experiments.measures import Measure
+from sottovoce.experiments.measures import CHANCE, Measure
 from sottovoce.experiments.naming import without_path
 from sottovoce.experiments.resource_cache import ResourceCache, pipeline
 from sottovoce.experiments.store import CellResult
-from sottovoce.experiments.tables import PRIVATE, make_table
+from sottovoce.experiments.tables import ON_SETS, PRIVATE, make_table
 from sottovoce.privacy import Inference, RiskReport, WordRecovery, attack
-from sottovoce.privacy.attacks.company.report import CompanyReport, Naming
+from sottovoce.privacy.attacks.company.report import CompanyReport
 from sottovoce.privacy.attacks.releases import Released
 from sottovoce.privacy.text_similarity import SimilarityMeter
 from sottovoce.spaces.space import WordSpace
@@ -48,6 +48,7 @@ def leak(job: Leak, cache: ResourceCache, variants: Variants) -> CellResult:
         leaked += [row for _, recovery in report.recoveries for row in _shares(recovery)]
         if report.company is not None:
             leaked += _named(report.company, attacked)
+            leaked += [(released.id, CHANCE, report.company.chance) for released in attacked]
         facts |= _attackers(source, report)
     else:
         facts["attacks that were not tried"] = {source.mechanism: NOTHING_RELEASED}
@@ -140,11 +141,12 @@ def _shares(recovery: WordRecovery) -> Iterator[Leaked]:
 def _attackers(source: Source, report: RiskReport) -> dict[str, Any]:
     """What each attacker knew, and what was not tried."""
     facts: dict[str, Any] = {}
-    attacks: list[WordRecovery | Inference | Naming] = [made for _, made in report.recoveries]
+    attacks: list[WordRecovery | Inference] = [made for _, made in report.recoveries]
     attacks += [made for _, made in report.inferences]
-    attacks += report.company.namings if report.company else ()
     if attacks:
         facts["attackers"] = {without_path(made.attack): made.knows for made in attacks}
+    if report.company:
+        facts[ON_SETS] = {naming.attack: naming.knows for naming in report.company.namings}
     if report.not_tried:
         facts["attacks that were not tried"] = {"mechanism": source.mechanism, **report.not_tried}
     return facts

@@ -19,6 +19,7 @@ from sottovoce.experiments.grid import (
     Audit,
     Baseline,
     Deny,
+    Draw,
     Leak,
     Learn,
     Neighbours,
@@ -37,6 +38,7 @@ from sottovoce.experiments.measures import (
     POOL,
     RECOVERY,
     RELATIVES,
+    SENT,
     STRONGEST,
     Measure,
     neighbour_label,
@@ -224,6 +226,9 @@ def _planned(experiment: Experiment) -> Iterator[tuple[str, Rows]]:
     risks = {measure.label for measure in _privacy_measures(experiment.privacy)}
     for job in (job for stage in plan(experiment) for job in stage):
         match job:
+            case Draw(source):
+                rows = _of_source(source) | {"engine": {""}, "reranker": {""}}
+                yield "queries", rows | {"system": {PRIVATE}, "measure": {SENT.label}}
             case Search(source):
                 rows = _of_source(source) | _of_engine(job)
                 yield "queries", rows | {"system": {PRIVATE, SAME_DEPTH}, "measure": {*utility}}
