@@ -19,7 +19,7 @@ from sottovoce.engines import choose_engine
 from sottovoce.errors import UsageError
 from sottovoce.evaluation.search_quality import Measured
 from sottovoce.experiments.fingerprints import digest
-from sottovoce.experiments.results import Place, Results, Setting
+from sottovoce.experiments.results import SETTING, Place, Results, Setting
 from sottovoce.experiments.run import run_experiment
 from sottovoce.experiments.schema.reading import read_experiment
 from sottovoce.experiments.summary import last_summary, remember, summarize
@@ -112,7 +112,7 @@ def test_a_further_epsilon_in_the_file_runs_only_its_own_cells(results, file, ho
     outcome = run_experiment(read_experiment(more), folder, file=more, progress=progress)
     assert (outcome.cells, outcome.done_before) == (17, 12)
     assert seen == [(done, 17) for done in range(12, 18)]
-    assert Results(folder).queries["epsilon"].unique().to_pylist() == [None, 5.0, 12.5, 20.0]
+    assert {*Results(folder).queries["epsilon"].to_pylist()} == {None, 5.0, 12.5, 20.0}
     assert "20" in (folder / "experiment.toml").read_text()
     again = run_experiment(read_experiment(file), folder, file=file)
     assert (again.cells, again.done_before) == (12, 12)
@@ -148,7 +148,7 @@ def test_the_figures_are_those_of_the_tables(results):
     told = light["settings"][1]
     assert parse(told["spec"]) == parse("vickrey-cmp:t=0.75,epsilon=12.5")
     assert told["texts"]["space"] is None
-    assert (told["epsilon"], told["release"], told["n"]) == setting[1:]
+    assert tuple(told[name] for name in SETTING) == setting[:4]
     values = Measured("nDCG@10", results.values("nDCG@10", place)[setting])
     assert told["nDCG@10"]["value"] == pytest.approx(values.mean)
     low, high = values.interval()

@@ -22,6 +22,10 @@ from sottovoce.privacy.quipu_score import QuipuScore, quipu
 from sottovoce.statistics import bootstrap_means, clopper_pearson, mean_over_seeds
 from sottovoce.types import Float64Array, IntArray
 
+LAW_ALONE = "law alone"
+"""The attack on sets of who knows how they are drawn, and nothing of what people ask."""
+MOST_ON_SETS = 6
+
 
 class Estimate(NamedTuple):
     """A mean over queries, and its 95 % interval."""
@@ -87,6 +91,22 @@ def strongest(results: Results, collection: str) -> dict[Setting, Strongest]:
     }
 
 
+def shown_on_sets(results: Results, collection: str) -> list[Measure]:
+    """The attacks on sets that figures have room for: the strongest few, the strongest first.
+
+    That of who knows nothing of what people ask is among them: what it gets is proven.
+    """
+    place = Place(collection)
+    gets = {
+        measure: max(results.means(measure, place).values())
+        for measure in results.measures(place, "lazy")
+        if results.is_on_sets(measure.detail)
+    }
+    by_strength = sorted(gets, key=lambda measure: -gets[measure])
+    weaker = [measure for measure in by_strength[MOST_ON_SETS:] if measure.detail == LAW_ALONE]
+    return by_strength[: MOST_ON_SETS - len(weaker)] + weaker
+
+
 def quipu_scores(
     results: Results,
     place: Place,
@@ -99,10 +119,9 @@ def quipu_scores(
         A measure, as ``motivated[light]`` or ``words[mode]``; or ``strongest``: at each epsilon the
         attack that gets most there.
 
-    Points go from the smallest value, or from the largest of a parameter that is known to hide
-    more the larger it is: from the most private to the least. Over queries that have both values at
-    every one of them; the anchored score ends at the utility of
-    those queries without privacy.
+    Points go from the most private to the least, as :func:`curves` has them. Over queries that
+    have both values at every one of them; the anchored score ends at the utility of those queries
+    without privacy.
     """
     utilities = results.values(utility, place)
     if Measure.read(risk) == STRONGEST:
@@ -117,8 +136,6 @@ def quipu_scores(
         queries = [query for query in measured[0] if all(query in values for values in measured)]
         if len(points) < 2 or not queries:
             continue
-        if curve.mechanism in results.descending:
-            points.reverse()
         best = [itself[query] for query in queries if query in itself]
         scores[curve] = quipu(
             [[risks[point][query] for query in queries] for point in points],

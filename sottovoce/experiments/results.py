@@ -24,32 +24,78 @@ from sottovoce.experiments.measures import (
     read_relatives,
 )
 from sottovoce.experiments.store import MANIFEST
-from sottovoce.experiments.tables import ALWAYS, FILES, PRIVATE, make_table, need_arrow
+from sottovoce.experiments.tables import (
+    ALWAYS,
+    FILES,
+    ON_SETS,
+    PRIVATE,
+    make_table,
+    need_arrow,
+)
 from sottovoce.files import parse_json
 from sottovoce.mechanisms import parse
+from sottovoce.mechanisms.base import SetMechanism
 from sottovoce.types import Float64Array
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+EPSILON = "epsilon"
+
+
+class Axis(NamedTuple):
+    """What the curves of a mechanism run over.
+
+    ``larger_hides``: the larger the parameter, the more private. ``is_set``: what leaves is a set,
+    and the mechanism decides itself how many queries that are.
+    """
+
+    parameter: str = EPSILON
+    larger_hides: bool = False
+    is_set: bool = False
+
+
+class Point(NamedTuple):
+    """A place on a curve: ``value`` is None where there is nothing to vary."""
+
+    parameter: str = EPSILON
+    value: float | None = None
+
+    @classmethod
+    def of(cls, axis: Axis, value: float | None) -> Point:
+        """Those of all mechanisms that have nothing to vary are one."""
+        return cls() if value is None else cls(axis.parameter, value)
+
 
 class Setting(NamedTuple):
-    """One private setting, over all seeds. ``mechanism`` is its name in tables, without epsilon."""
+    """One private setting, over all seeds. ``mechanism`` is its name in tables, without epsilon.
+
+    ``epsilon`` is the value of the parameter that ``axis`` names.
+    """
 
     mechanism: str
     epsilon: float | None
     release: str
     n: int
+    axis: Axis = Axis()
 
     @property
     def curve(self) -> Setting:
-        """The same with any epsilon: what a line of a figure shows."""
-        return self._replace(epsilon=None)
+        """The same with any epsilon: what a line of a figure shows. Of sets also with any n."""
+        return self._replace(epsilon=None, n=0 if self.axis.is_set else self.n)
+
+    @property
+    def point(self) -> Point:
+        return Point.of(self.axis, self.epsilon)
 
     def __str__(self) -> str:
         return f"{self.mechanism}, {self.release}, n={self.n}" + (
-            "" if self.epsilon is None else f", epsilon={self.epsilon:g}"
+            "" if self.epsilon is None else f", {self.axis.parameter}={self.epsilon:g}"
         )
+
+
+SETTING = ("mechanism", "epsilon", "release", "n")
+"""The columns that tell settings apart."""
 
 
 class Place(NamedTuple):
@@ -192,21 +238,36 @@ class Results:
 
     def knowledge(self, attack: str) -> str:
         """What the attacker behind a measure knew, in words."""
-        for attackers in self.manifest["facts"].get("attackers", ()):
-            if attack in attackers:
-                return str(attackers[attack])
+        for kind in ("attackers", ON_SETS):
+            for attackers in self.manifest["facts"].get(kind, ()):
+                if attack in attackers:
+                    return str(attackers[attack])
         return "what is not recorded"
 
+    def axis(self, mechanism: str) -> Axis:
+        """What the curves of a mechanism run over; ``mechanism`` is its name in tables."""
+        return self._axes.get(mechanism, Axis())
+
     @cached_property
-    def descending(self) -> frozenset[str]:
-        """Mechanisms whose curves run over what hides more the larger it is, as k of cover does."""
-        labels = set()
+    def _axes(self) -> dict[str, Axis]:
+        axes = {}
         for system in self.manifest.get("experiment", {}).get("systems", ()):
             with suppress(UsageError):  # A mechanism that is not here any more.
                 kind, _ = parse(system["spec"])
-                if kind.hides_more_the_larger(system.get("parameter", "epsilon")):
-                    labels.add(system["label"])
-        return frozenset(labels)
+                parameter = system.get("parameter", EPSILON)
+                larger_hides = kind.hides_more_the_larger(parameter)
+                is_set = issubclass(kind, SetMechanism)
+                axes[system["label"]] = Axis(parameter, larger_hides, is_set)
+        return axes
+
+    def means(self, measure: Measure, place: Place, system: str = PRIVATE) -> dict[Setting, float]:
+        """A measure's mean over queries for each setting."""
+        grid = self.grid(measure, place, system)
+        return dict(zip(grid.settings, np.nanmean(grid.values, axis=1).tolist(), strict=True))
+
+    def is_on_sets(self, attack: str) -> bool:
+        """Whether an attack names which of the queries that left stands for the one asked."""
+        return any(attack in attackers for attackers in self.manifest["facts"].get(ON_SETS, ()))
 
     def grid(self, measure: Measure | str, place: Place, system: str = PRIVATE) -> Grid:
         """The same as an array; settings and queries in order of appearance."""
@@ -221,9 +282,12 @@ class Results:
         for column, value in where.items():
             rows = rows.filter(pc.equal(rows[column], value))
         # The mean over the seeds of each setting and query, then a row a setting.
-        columns = (*Setting._fields, "query_id")
+        columns = (*SETTING, "query_id")
         means = rows.group_by(list(columns), use_threads=False).aggregate([("value", "mean")])
-        pairs = [(Setting(*setting), query) for *setting, query in _rows(means, columns)]
+        pairs = [
+            (Setting(mechanism, epsilon, release, n, self.axis(mechanism)), query)
+            for mechanism, epsilon, release, n, query in _rows(means, columns)
+        ]
         settings = {setting: None for setting, _ in pairs}
         queries = {query: None for _, query in pairs}
         numbers = [{item: at for at, item in enumerate(axis)} for axis in (settings, queries)]
@@ -274,12 +338,17 @@ class Results:
 
 
 def curves(settings: Iterable[Setting]) -> dict[Setting, list[Setting]]:
-    """Settings that differ in epsilon alone, the most private first, by what they share."""
+    """Settings that differ in epsilon alone, the most private first, by what they share.
+
+    That is the smallest first, or the largest of a parameter that hides more the larger it is.
+    """
     by_curve: dict[Setting, list[Setting]] = {}
     for setting in settings:
         by_curve.setdefault(setting.curve, []).append(setting)
     return {
-        curve: sorted(points, key=lambda setting: setting.epsilon or 0.0)
+        curve: sorted(
+            points, key=lambda setting: setting.epsilon or 0.0, reverse=curve.axis.larger_hides
+        )
         for curve, points in by_curve.items()
     }
 

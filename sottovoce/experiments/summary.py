@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 from sottovoce.encoders import load_encoder
 from sottovoce.experiments.estimates import estimates
 from sottovoce.experiments.measures import MAIN_MEASURE, POOL, Measure, MeasureKind
-from sottovoce.experiments.results import Place, Results, Setting
+from sottovoce.experiments.results import SETTING, Place, Results, Setting
 from sottovoce.experiments.tables import NO_PRIVACY, PRIVATE, SAME_DEPTH
 from sottovoce.files import locked, parse_json, write_whole
+from sottovoce.mechanisms.base import write_value
 from sottovoce.paths import experiments_folder
 from sottovoce.privacy.attacks.headline import strongest
 
@@ -107,7 +108,7 @@ def _summary(results: Results, place: Place) -> dict[str, Any]:
         },
         "settings": [
             {
-                **setting._asdict(),
+                **{name: getattr(setting, name) for name in SETTING},
                 **_made_by(manifest, setting),
                 **{name: column.get(setting) for name, column in columns.items()},
             }
@@ -166,7 +167,8 @@ def _made_by(manifest: dict[str, Any], setting: Setting) -> dict[str, Any]:
         if system["label"] == setting.mechanism:
             spec: str = system["spec"]
             if setting.epsilon is not None:
-                spec += f"{',' if ':' in spec else ':'}epsilon={setting.epsilon!r}"
+                given = write_value(setting.epsilon)
+                spec += f"{',' if ':' in spec else ':'}{setting.axis.parameter}={given}"
             texts = system["texts"]
             return {"spec": spec, "texts": texts, "pool_sha256": _pool_sha256(manifest, texts)}
     return {"spec": None, "texts": None, "pool_sha256": None}

@@ -12,8 +12,8 @@ from sottovoce.evaluation.downstream.scores import CHANCE, MAJORITY
 from sottovoce.experiments.estimates import TaskScore, task_scores
 from sottovoce.experiments.measures import AUDITED, DISTINCT, MOVED, SUPPORT, UNCHANGED
 from sottovoce.experiments.naming import counted, last_part, slug
-from sottovoce.experiments.report.table import Cell, Number, Table, shown_epsilon
-from sottovoce.experiments.results import Results, grouped
+from sottovoce.experiments.report.table import Cell, Number, Table, point_column
+from sottovoce.experiments.results import Point, Results, grouped
 from sottovoce.types import Float64Array
 
 PERCENTILES = (5, 50, 95)
@@ -32,27 +32,30 @@ def word_tables(results: Results) -> Iterator[Table]:
     deniability, distances = results.deniability(), results.neighbour_distances()
     for space in dict.fromkeys([*deniability, *distances]):
         if space in deniability:
-            yield _deniability(space, deniability[space])
+            yield _deniability(results, space, deniability[space])
         if space in distances:
             yield _neighbours(space, distances[space])
 
 
 def _deniability(
-    space: str, settings: Mapping[tuple[str, float | None], Mapping[str, Float64Array]]
+    results: Results,
+    space: str,
+    settings: Mapping[tuple[str, float | None], Mapping[str, Float64Array]],
 ) -> Table:
     measured = {measure for by_measure in settings.values() for measure in by_measure}
     in_full = [measure for measure in WORST if measure in measured]
     means = [measure for measure in (DISTINCT, MOVED) if measure in measured]
-    columns = ["mechanism", "ε"]
+    head, values = point_column([_point(results, *setting) for setting in settings])
+    columns = ["mechanism", head]
     for measure in in_full:
         columns += [f"{measure} mean", *(f"{measure} {share} %" for share in PERCENTILES)]
         columns += [f"{measure} worst"]
     rows: list[tuple[Cell, ...]] = []
-    for (mechanism, epsilon), by_measure in settings.items():
-        row: list[Cell] = [mechanism, shown_epsilon(epsilon)]
+    for ((mechanism, _), by_measure), value in zip(settings.items(), values, strict=True):
+        row: list[Cell] = [mechanism, value]
         for measure in in_full:
-            values = by_measure.get(measure, np.array([np.nan]))
-            row += [*_percentiles(values), Number(float(WORST[measure](values)))]
+            by_word = by_measure.get(measure, np.array([np.nan]))
+            row += [*_percentiles(by_word), Number(float(WORST[measure](by_word)))]
         for measure in means:
             row.append(Number(float(by_measure.get(measure, np.array([np.nan])).mean())))
         rows.append(tuple(row))
@@ -85,6 +88,10 @@ def _neighbours(space: str, by_rank: Mapping[int, Float64Array]) -> Table:
     )
 
 
+def _point(results: Results, mechanism: str, value: float | None) -> Point:
+    return Point.of(results.axis(mechanism), value)
+
+
 def _percentiles(values: Float64Array) -> list[Cell]:
     return [Number(float(cut)) for cut in (values.mean(), *np.percentile(values, PERCENTILES))]
 
@@ -95,7 +102,7 @@ def sample_tables(results: Results) -> Iterator[Table]:
     by_space: dict[str, list[tuple[Cell, ...]]] = {}
     by_word = sorted(grouped(results.samples, keys, ("released",)), key=lambda item: item[0])
     for (space, word, mechanism, level, epsilon), (released,) in by_word:
-        row = (word, mechanism, f"{level:g}", shown_epsilon(epsilon), ", ".join(released))
+        row = (word, mechanism, f"{level:g}", f"{epsilon:g}", ", ".join(released))
         by_space.setdefault(space, []).append(row)
     for space, rows in by_space.items():
         yield Table(
@@ -114,13 +121,14 @@ def sample_tables(results: Results) -> Iterator[Table]:
 def audit_tables(results: Results) -> Iterator[Table]:
     """A table for each log: what each auditor finds, clean text first."""
     keys = ("log", "mechanism", "epsilon", "auditor", "measure")
-    logs: dict[str, dict[tuple[str, ...], dict[str, Number]]] = {}
+    logs: dict[str, dict[tuple[str, Point, str], dict[str, Number]]] = {}
     for (log, *labels, measure), values in grouped(results.audits, keys, ("value", "low", "high")):
         mechanism, epsilon, auditor = labels
-        row = (mechanism or "clean text", shown_epsilon(epsilon), auditor)
+        row = (mechanism, _point(results, mechanism, epsilon), auditor)
         value, low, high = (float(column.mean()) for column in values)
         logs.setdefault(log, {}).setdefault(row, {})[measure] = Number(value, (low, high))
     for log, rows in logs.items():
+        head, points = point_column([point for _, point, _ in rows])
         yield Table(
             name=slug("audit", log),
             title=f"Whose releases a model learnt from: {last_part(log)}",
@@ -128,8 +136,13 @@ def audit_tables(results: Results) -> Iterator[Table]:
             "releases it learnt from; half of the users are members, so a blind auditor has .5. "
             "Precision, recall and accuracy are at the auditor's own threshold. 95 % intervals "
             "over users.",
-            columns=("released", "ε", "auditor", *AUDITED),
-            rows=tuple((*labels, *map(cells.get, AUDITED)) for labels, cells in rows.items()),
+            columns=("released", head, "auditor", *AUDITED),
+            rows=tuple(
+                (mechanism or "clean text", point, auditor, *map(cells.get, AUDITED))
+                for ((mechanism, _, auditor), cells), point in zip(
+                    rows.items(), points, strict=True
+                )
+            ),
             notes=(
                 "An AUC below .5 is no privacy: whoever is always wrong can invert the answer, and "
                 "has max(AUC, 1 - AUC).",
@@ -146,15 +159,16 @@ def task_tables(results: Results) -> Iterator[Table]:
     for score in task_scores(results):
         tables.setdefault((score.task, score.measure), []).append(score)
     for (task, measure), scores in tables.items():
-        rows: dict[tuple[str, ...], dict[float | None, Cell]] = {}
+        rows: dict[tuple[str, ...], dict[Point, Cell]] = {}
         for score in scores:
             regime = score.obfuscated if score.mechanism else "–"
             labels = (score.model, score.mechanism or "nothing obfuscated", regime)
-            rows.setdefault(labels, {})[score.epsilon] = Number(score.value, score.interval)
+            point = _point(results, score.mechanism, score.epsilon)
+            rows.setdefault(labels, {})[point] = Number(score.value, score.interval)
         seeds = max(score.seeds for score in scores)
         items = len(np.unique(np.concatenate([score.items for score in scores])))
         models = {score.model for score in scores}
-        yield Table.over_epsilon(
+        yield Table.over_points(
             ("model", "mechanism", "obfuscated"),
             rows.items(),
             name=slug("task", task, measure),

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from sottovoce.experiments.estimates import Strongest, quipu_scores, strongest
-from sottovoce.experiments.measures import INFERENCE, STRONGEST, Measure, MeasureKind
+from sottovoce.experiments.estimates import Strongest, quipu_scores, shown_on_sets, strongest
+from sottovoce.experiments.measures import (
+    CHANCE,
+    INFERENCE,
+    SENT,
+    STRONGEST,
+    Measure,
+    MeasureKind,
+)
 from sottovoce.experiments.naming import last_part, slug
 from sottovoce.experiments.report.table import (
     MEAN_INTERVALS,
-    NO_EPSILON,
+    MOST_ROWS,
+    NOTHING,
     SHARE_INTERVALS,
     Cell,
     Number,
@@ -22,7 +30,7 @@ from sottovoce.experiments.report.table import (
     interval_kind,
     numbers,
     place_name,
-    shown_epsilon,
+    point_column,
     sized,
     sizes,
     with_best,
@@ -41,6 +49,15 @@ RECOVERED: dict[MeasureKind, str] = {
     "content": "content words",
     "query": "whole queries",
 }
+ON_SETS: dict[MeasureKind, str] = {
+    "lazy": "how often the first guess is right",
+    "active": "how often one of the first ten guesses is right",
+    "motivated": "the mean of one over the rank of the right one",
+}
+SETS_RISK = (
+    "The risk of a set is how often an attacker names which of the queries that left stands for "
+    "the one asked; chance: how often a blind guess does."
+)
 NO_PROOF = "These are the attacks that were run: a better one may get more."
 FLAG_LETTERS: dict[Flag, str] = {
     "degenerate": "d",
@@ -49,7 +66,7 @@ FLAG_LETTERS: dict[Flag, str] = {
     "outside": "o",
     "clipped": "c",
 }
-PLAIN = "The score depends on how far epsilon was varied."
+PLAIN = "The score depends on how far the curve's parameter was varied."
 ANCHORED = (
     "All curves begin at nothing said and nothing found, and end at the query itself: risk 1, and "
     "the utility without privacy."
@@ -94,29 +111,82 @@ def best_trades(results: Results, place: Place) -> Table | None:
         return None
     attackers = dict.fromkeys(attacks[setting].attack for setting in trades)
     grids = [grid, *(results.grid(attack, Place(place.collection)) for attack in attackers)]
-    baseline = results.grid(measure, place, NO_PRIVACY)
-    names = RowNames(utility)
-    rows: list[tuple[Cell, ...]] = [
-        (*names.of(setting), shown_epsilon(setting.epsilon), risk[setting], utility[setting])
-        for setting in trades
-    ]
-    for itself in numbers(baseline, measure).values():
-        all_known = Number(1.0, by="the query is sent")
-        rows.append((*names.labelled(NO_PRIVACY), NO_EPSILON, all_known, itself))
+    names = RowNames(results, place.collection, utility)
+    columns, rows = _both(results, place, names, trades, risk, utility)
     return Table(
         name=slug("trades", *place),
         title=f"The best trades, {place_name(place)}",
         caption=f"{len(trades)} of {len(utility)} settings: no other one has both no more risk and "
         f"no less {measure.label}. Risk: the share of words that the strongest attack gets back. "
         f"{sized(*grids)}{names.shared}; {MEAN_INTERVALS}, lazy: {SHARE_INTERVALS}.",
-        columns=(*names.columns, "ε", "risk", measure.label),
-        rows=tuple(rows),
+        columns=columns,
+        rows=rows,
         notes=(
+            *_on_sets(results, attackers),
             "Means decide who is here: with overlapping intervals another sample of queries may "
             "choose others.",
             *_knowledge(results, attackers),
         ),
     )
+
+
+def by_queries(results: Results, place: Place) -> Table | None:
+    """Risk and utility of all settings, by how many queries they send; None where one is missing.
+
+    What each costs an engine is the same where this number is.
+    """
+    measure = results.main_measure(place)
+    sent = results.means(SENT, Place(place.collection))
+    attacks = strongest(results, place.collection)
+    if measure is None or not sent or not attacks:
+        return None
+    grid = results.grid(measure, place)
+    risk, utility = _attack_numbers(results, place.collection, attacks), numbers(grid, measure)
+    both = curves(setting for setting in utility if setting in risk and setting in sent)
+    settings = [setting for points in both.values() for setting in points]
+    settings.sort(key=lambda setting: round(sent[setting], 1))
+    names = RowNames(results, place.collection, settings)
+    attackers = dict.fromkeys(attacks[setting].attack for setting in settings)
+    columns, rows = _both(results, place, names, settings, risk, utility)
+    return Table(
+        name=slug("by-queries", *place),
+        title=f"By queries sent, {place_name(place)}",
+        caption="Every setting, the fewest queries first: settings with as many cost an "
+        "engine the same. The query itself comes last. Queries: how many different ones leave for "
+        f"one that is asked, the mean. Risk: the strongest attack, as above. {sized(grid)}"
+        f"{names.shared}; {MEAN_INTERVALS}, lazy: {SHARE_INTERVALS}.",
+        columns=columns,
+        rows=rows,
+        notes=(NO_PROOF, *_on_sets(results, attackers), *_knowledge(results, attackers)),
+        folded=len(rows) > MOST_ROWS,
+    )
+
+
+def _both(
+    results: Results,
+    place: Place,
+    names: RowNames,
+    settings: Sequence[Setting],
+    risk: Mapping[Setting, Number],
+    utility: Mapping[Setting, Number],
+) -> tuple[tuple[str, ...], tuple[tuple[Cell, ...], ...]]:
+    """Columns, and rows of settings with risk and utility; the query itself comes last."""
+    measure = results.main_measure(place)
+    assert measure is not None  # noqa: S101 - asked before
+    chance = results.means(CHANCE, Place(place.collection))
+    head, points = point_column([setting.point for setting in settings])
+    told = ("queries", "risk", *(("chance",) if chance else ()), measure.label)
+    rows: list[tuple[Cell, ...]] = []
+    for setting, point in zip(settings, points, strict=True):
+        blind = (Number(chance[setting]) if setting in chance else None,) if chance else ()
+        asked = (*names.asked(setting), point, names.queries(setting))
+        rows.append((*asked, risk[setting], *blind, utility[setting]))
+    for itself in numbers(results.grid(measure, place, NO_PRIVACY), measure).values():
+        all_known = Number(1.0, by="the query is sent")
+        unknown = ("",) * (len(names.heads) - 1)
+        nothing = (None,) if chance else ()
+        rows.append((NO_PRIVACY, *unknown, NOTHING, "1", all_known, *nothing, itself))
+    return (*names.heads, head, *told), tuple(rows)
 
 
 # Attacks, by epsilon: the strongest first, then each
@@ -127,15 +197,16 @@ def risk_tables(results: Results, collection: str) -> Iterator[Table]:
     if attacks := strongest(results, collection):
         yield _strongest(results, collection, attacks)
     inference = results.measures(Place(collection), *INFERENCE)
-    for attacker in dict.fromkeys(measure.detail for measure in inference):
+    on_sets = [measure for measure in inference if results.is_on_sets(measure.detail)]
+    for kind, of in ON_SETS.items():
+        if measures := [measure for measure in on_sets if measure.kind == kind]:
+            yield _on_sets_listed(results, collection, kind, of, measures)
+    on_logs = [measure for measure in inference if measure not in on_sets]
+    for attacker in dict.fromkeys(measure.detail for measure in on_logs):
         yield _listed(
             results,
             collection,
-            {
-                measure: ATTACKERS[measure.kind]
-                for measure in inference
-                if measure.detail == attacker
-            },
+            {measure: ATTACKERS[measure.kind] for measure in on_logs if measure.detail == attacker},
             name=slug("query-inference", attacker, collection),
             title=f"Query inference, {attacker}, {last_part(collection)}",
             caption="The attacker ranks a query log, which holds the original too: how often the "
@@ -158,9 +229,32 @@ def risk_tables(results: Results, collection: str) -> Iterator[Table]:
             )
 
 
+def _on_sets_listed(
+    results: Results, collection: str, kind: MeasureKind, of: str, measures: Sequence[Measure]
+) -> Table:
+    """How often each attacker names what stands for the query among what left, and chance."""
+    chance = {CHANCE: "a blind guess"} if kind == "lazy" else {}
+    return _listed(
+        results,
+        collection,
+        {measure: measure.detail for measure in measures} | chance,
+        name=slug("sets", kind, collection),
+        title=f"Sets, {ATTACKERS[kind]}, {last_part(collection)}",
+        caption="The attacker sees the queries that leave for one, and says which of them stands "
+        f"for it: {of}. What each attacker knows besides stands below",
+        head="attack",
+        intervals=interval_kind(measures[0]),
+    )
+
+
+def _on_sets(results: Results, attacks: Iterable[Measure]) -> list[str]:
+    """What the risk of a set is, and what it is compared with, where there is one."""
+    return [SETS_RISK] if any(results.is_on_sets(attack.detail) for attack in attacks) else []
+
+
 def _knowledge(results: Results, attacks: Iterable[Measure]) -> list[str]:
     """What each attacker knew: no risk is shown without it."""
-    names = dict.fromkeys(measure.detail for measure in attacks)
+    names = dict.fromkeys(measure.detail for measure in attacks if measure != CHANCE)
     return [f"{name}: the attacker knows {results.knowledge(name)}." for name in names]
 
 
@@ -179,13 +273,21 @@ def _attack_numbers(
 
 
 def _strongest(results: Results, collection: str, attacks: Mapping[Setting, Strongest]) -> Table:
-    names = RowNames(attacks)
+    names = RowNames(results, collection, attacks)
     risk = _attack_numbers(results, collection, attacks)
     attackers = dict.fromkeys(strongest.attack for strongest in attacks.values())
     grids = [results.grid(attack, Place(collection)) for attack in attackers]
-    return Table.over_epsilon(
+    chance = results.means(CHANCE, Place(collection))
+    blind = {setting: Number(value) for setting, value in chance.items() if setting in risk}
+    return Table.over_points(
         names.columns,
-        names.rows(risk),
+        [
+            *names.rows(risk),
+            *(
+                (names.blind(curve), {point.point: blind[point] for point in points})
+                for curve, points in curves(blind).items()
+            ),
+        ],
         name=slug("strongest-attack", collection),
         title=f"The strongest attack, {last_part(collection)}",
         caption="Share of the words that the strongest attack gets back, and which it is: a query "
@@ -193,6 +295,7 @@ def _strongest(results: Results, collection: str, attacks: Mapping[Setting, Stro
         f"{sized(*grids)}{names.shared}; words: {MEAN_INTERVALS}, lazy: {SHARE_INTERVALS}.",
         notes=(
             NO_PROOF,
+            *_on_sets(results, attackers),
             "The strongest is chosen by the same means that are shown, which errs on the side of "
             "the attacker.",
             *_knowledge(results, attackers),
@@ -215,20 +318,20 @@ def _listed(
     grids = {measure: results.grid(measure, Place(collection)) for measure in labels}
     means = {measure: numbers(grid, measure) for measure, grid in grids.items()}
     settings = list(dict.fromkeys(setting for grid in grids.values() for setting in grid.settings))
-    names = RowNames(settings)
+    names = RowNames(results, collection, settings)
 
     def rows() -> Iterator[Row]:
         for curve, points in curves(settings).items():
             for measure, label in labels.items():
                 cells = {
-                    setting.epsilon: means[measure][setting]
+                    setting.point: means[measure][setting]
                     for setting in points
                     if setting in means[measure]
                 }
                 if cells:
                     yield (*names.of(curve), label), cells
 
-    return Table.over_epsilon(
+    return Table.over_points(
         (*names.columns, head),
         rows(),
         name=name,
@@ -247,13 +350,15 @@ def quipu_tables(results: Results, place: Place) -> Iterator[Table]:
     if utility is None or not _is_bounded(results, place, utility):
         return
     scores: dict[str, dict[Setting, QuipuScore]] = {}
-    for risk in (*results.measures(Place(place.collection), *INFERENCE), STRONGEST):
+    inference = results.measures(Place(place.collection), *INFERENCE)
+    on_logs = [measure for measure in inference if not results.is_on_sets(measure.detail)]
+    for risk in (*on_logs, *shown_on_sets(results, place.collection), STRONGEST):
         if by_curve := quipu_scores(results, place, risk, utility):
             scores[risk.label] = by_curve
     scored_curves = list(dict.fromkeys(curve for by_curve in scores.values() for curve in by_curve))
     if not scored_curves:
         return
-    names = RowNames(scored_curves)
+    names = RowNames(results, place.collection, scored_curves)
     attackers = [Measure.read(label) for label in scores if label != STRONGEST.label]
     if STRONGEST.label in scores:
         by_setting = strongest(results, place.collection)
@@ -271,10 +376,10 @@ def quipu_tables(results: Results, place: Place) -> Iterator[Table]:
         yield Table(
             name=slug("quipu-anchored" if anchored else "quipu", *place),
             title=f"{'Anchored QuIPU' if anchored else 'QuIPU'} score, {place_name(place)}",
-            caption=f"Utility {utility.label} against each risk, over epsilon: above 0 the person "
+            caption=f"Utility {utility.label} against each risk, along a curve: above 0 the person "
             f"gains more than the attacker. {ANCHORED if anchored else PLAIN} {size}{names.shared};"
             f" {MEAN_INTERVALS}. Bold: the greatest.",
-            columns=(*names.columns, "epsilons", *columns),
+            columns=(*names.columns, "points", *columns),
             rows=tuple(
                 (
                     *names.of(curve),

@@ -64,14 +64,14 @@ def comparing(results: Results) -> Compare:
 
 
 def compare(results: Results, measure: Measure | str, place: Place) -> Comparisons:
-    """Test a measure against no privacy, and between the settings that share an epsilon."""
+    """Test a measure against no privacy, and between settings at the same epsilon or k."""
     grid, itself = results.grid(measure, place), results.grid(measure, place, NO_PRIVACY)
     alone = [(setting, None) for setting in grid.settings] if itself.settings else []
     pairs = [
         (one, other)
         for number, one in enumerate(grid.settings)
         for other in grid.settings[number + 1 :]
-        if one.epsilon == other.epsilon
+        if one.point == other.point
     ]
     return Comparisons(
         {test.one: test for test in _family(grid, itself, alone)},

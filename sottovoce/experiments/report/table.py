@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from sottovoce.experiments.estimates import estimates
-from sottovoce.experiments.measures import Measure
+from sottovoce.experiments.measures import CHANCE, SENT, Measure
 from sottovoce.experiments.naming import counted, last_part
-from sottovoce.experiments.results import Grid, Place, Setting, curves
+from sottovoce.experiments.results import (
+    EPSILON,
+    Grid,
+    Place,
+    Point,
+    Results,
+    Setting,
+    curves,
+)
+from sottovoce.experiments.tables import SAME_DEPTH
 
 Key = TypeVar("Key")
 
@@ -18,7 +27,15 @@ BELOW, ABOVE, AS_BEST = "▼", "▲", "≈"
 """Marks: significantly below and above no privacy; not distinguishable from the best."""
 SHARE_INTERVALS = "95 % Clopper–Pearson intervals"
 MEAN_INTERVALS = "95 % bootstrap intervals over queries"
-NO_EPSILON = "–"
+NOTHING = "–"
+MOST_ROWS = 30
+"""Tables with more rows are folded."""
+OWN_NUMBER = " (a set has its own number)"
+UNRECORDED = (
+    "how many queries left was not recorded: run the experiment again, what is done is kept"
+)
+SYMBOLS = {EPSILON: "ε"}
+"""How headings write parameters that do not write themselves."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +51,8 @@ class Number:
 
 
 Cell: TypeAlias = str | int | Number | None
-Row: TypeAlias = tuple[tuple[str, ...], Mapping[float | None, Cell]]
-"""Labels of a row, and its cells by epsilon."""
+Row: TypeAlias = tuple[tuple[str, ...], Mapping[Point, Cell]]
+"""Labels of a row, and its cells by epsilon, k, …"""
 
 
 @dataclass(frozen=True)
@@ -58,7 +75,7 @@ class Table:
             raise ValueError("every row of a table has a cell for each of its columns")
 
     @classmethod
-    def over_epsilon(
+    def over_points(
         cls,
         heads: Sequence[str],
         rows: Iterable[Row],
@@ -68,9 +85,9 @@ class Table:
         caption: str,
         notes: tuple[str, ...] = (),
     ) -> Table:
-        """A table with a column an epsilon behind its ``heads``."""
+        """A table with a column an epsilon, a k, … behind its ``heads``."""
         rows = list(rows)
-        headings = _epsilon_headings(epsilon for _, cells in rows for epsilon in cells)
+        headings = _headings(point for _, cells in rows for point in cells)
         return cls(
             name=name,
             title=title,
@@ -123,9 +140,28 @@ def shown_p(p: float) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def shown_epsilon(epsilon: float | None) -> str:
-    """An epsilon in a column of them."""
-    return NO_EPSILON if epsilon is None else f"{epsilon:g}"
+def symbol(parameter: str) -> str:
+    """A parameter in headings."""
+    return SYMBOLS.get(parameter, parameter)
+
+
+def shown_point(point: Point) -> str:
+    """A value with the parameter that it is one of."""
+    return NOTHING if point.value is None else f"{symbol(point.parameter)} = {point.value:g}"
+
+
+def point_column(points: Sequence[Point]) -> tuple[str, list[str]]:
+    """A column of values, with its heading: the parameter, if all are of one."""
+    parameters = {point.parameter for point in points if point.value is not None} or {EPSILON}
+    if len(parameters) > 1:
+        return "setting", [shown_point(point) for point in points]
+    values = [NOTHING if point.value is None else f"{point.value:g}" for point in points]
+    return symbol(parameters.pop()), values
+
+
+def shown_count(mean: float) -> str:
+    """A mean number of queries, to three digits."""
+    return f"{mean:.3g}"
 
 
 def interval_kind(measure: Measure) -> str:
@@ -155,8 +191,11 @@ def place_name(place: Place) -> str:
 
 
 def numbers(grid: Grid, measure: Measure) -> dict[Setting, Number]:
-    """The mean of each setting over its queries, with an interval."""
-    return {setting: Number(*mean) for setting, mean in estimates(grid, measure).items()}
+    """The mean of each setting over its queries, with an interval; chance is no estimate."""
+    means = estimates(grid, measure).items()
+    if measure == CHANCE:
+        return {setting: Number(mean.value) for setting, mean in means}
+    return {setting: Number(*mean) for setting, mean in means}
 
 
 def with_best(cells: Mapping[Key, Number]) -> dict[Key, Number]:
@@ -168,35 +207,92 @@ def with_best(cells: Mapping[Key, Number]) -> dict[Key, Number]:
 class RowNames:
     """What tells the settings of a table apart, epsilon aside; what they share is said once."""
 
-    def __init__(self, settings: Iterable[Setting]) -> None:
-        both = [(setting.release, setting.n) for setting in settings]
-        releases, counts = {release for release, _ in both}, {n for _, n in both}
+    def __init__(self, results: Results, collection: str, settings: Iterable[Setting]) -> None:
+        wanted = list(dict.fromkeys(setting.curve for setting in settings))
+        self._sent = results.means(SENT, Place(collection))
+        self._queries = self._ranges(wanted)
+        counts = {curve.n for curve in wanted if not curve.axis.is_set}
+        releases = {curve.release for curve in wanted}
+        queries = set(self._queries.values())
         self._tells_release, self._tells_n = len(releases) > 1, len(counts) > 1
+        self.tells_queries = len(queries) > 1
         parts = [f"release {releases.pop()}"] if len(releases) == 1 else []
-        parts += [f"{counted(counts.pop(), 'variant')} of each query"] if len(counts) == 1 else []
+        if len(counts) == 1:
+            own = "" if all(not curve.axis.is_set for curve in wanted) else OWN_NUMBER
+            parts.append(f"{counted(counts.pop(), 'variant')} of each query{own}")
+        if queries == {"1"}:
+            parts.append("1 query a search")
+        elif len(queries - {NOTHING}) == 1:
+            parts.append(f"{(queries - {NOTHING}).pop()} queries a search")
+        if NOTHING in queries:
+            parts.append(UNRECORDED)
         self.shared = "; " + ", ".join(parts) if parts else ""
         """To be put behind a caption's numbers."""
 
+    def _ranges(self, wanted: Sequence[Setting]) -> dict[Setting, str]:
+        """How many queries each curve sends, from the fewest to the most; nothing if unrecorded."""
+        if not self._sent and all(not curve.axis.is_set for curve in wanted):
+            return {}
+        recorded = curves(self._sent)
+        means = {curve: [self._sent[each] for each in recorded.get(curve, ())] for curve in wanted}
+        ends = {
+            curve: {min(each): 0, max(each): 0} if each else {} for curve, each in means.items()
+        }
+        return {curve: "–".join(map(shown_count, each)) or NOTHING for curve, each in ends.items()}
+
     @property
     def columns(self) -> tuple[str, ...]:
-        return self.labelled("mechanism", "release", "n")
+        return (*self.heads, *(("queries",) if self.tells_queries else ()))
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The columns that say what was asked for."""
+        return self._cells("mechanism", "release", "n")
 
     def of(self, setting: Setting) -> tuple[str, ...]:
-        return self.labelled(setting.mechanism, setting.release, str(setting.n))
+        """The cells of a curve."""
+        return self._with_queries(self.asked(setting), self._queries.get(setting.curve, NOTHING))
 
-    def labelled(self, mechanism: str, release: str = "", n: str = "") -> tuple[str, ...]:
-        """The cells of a row that is no setting."""
+    def asked(self, setting: Setting) -> tuple[str, ...]:
+        """The same below :attr:`heads` alone."""
+        n = "" if setting.axis.is_set else str(setting.n)
+        return self._cells(setting.mechanism, setting.release, n)
+
+    def queries(self, setting: Setting) -> str:
+        """How many queries one setting sends, the mean over queries."""
+        return shown_count(self._sent[setting]) if setting in self._sent else NOTHING
+
+    def labelled(self, mechanism: str) -> tuple[str, ...]:
+        """The cells of the query itself: one is sent."""
+        return self._with_queries(self._cells(mechanism), "1")
+
+    def same_depth(self, setting: Setting) -> tuple[str, ...]:
+        """The cells of the query itself, as deep as the pools of a curve."""
+        mechanism, *others = self.asked(setting)
+        return self._with_queries((f"{SAME_DEPTH} as {mechanism}", *others), "1")
+
+    def blind(self, setting: Setting) -> tuple[str, ...]:
+        """The cells of a blind guess at the sets of a curve."""
+        mechanism, *others = self.of(setting)
+        return (f"{mechanism}, a blind guess", *others)
+
+    def rows(self, cells: Mapping[Setting, Cell]) -> Iterator[Row]:
+        for curve, points in curves(cells).items():
+            yield self.of(curve), {setting.point: cells[setting] for setting in points}
+
+    def _cells(self, mechanism: str, release: str = "", n: str = "") -> tuple[str, ...]:
         release_cell = (release,) if self._tells_release else ()
         return (mechanism, *release_cell, *((n,) if self._tells_n else ()))
 
-    def rows(self, cells: Mapping[Setting, Cell]) -> Iterable[Row]:
-        for curve, points in curves(cells).items():
-            yield self.of(curve), {setting.epsilon: cells[setting] for setting in points}
+    def _with_queries(self, labels: tuple[str, ...], queries: str) -> tuple[str, ...]:
+        return (*labels, queries) if self.tells_queries else labels
 
 
-def _epsilon_headings(epsilons: Iterable[float | None]) -> dict[float | None, str]:
-    """Headings by epsilon, the most private first; what has none comes last."""
-    distinct = set(epsilons)
-    increasing = sorted(epsilon for epsilon in distinct if epsilon is not None)
-    headings: dict[float | None, str] = {epsilon: f"ε = {epsilon:g}" for epsilon in increasing}
-    return headings | ({None: "no ε"} if None in distinct else {})
+def _headings(points: Iterable[Point]) -> dict[Point, str]:
+    """Headings by point, each parameter's smallest first; what has none comes last."""
+    distinct = dict.fromkeys(points)
+    parameters = list(dict.fromkeys(point.parameter for point in distinct))
+    varied = [point for point in distinct if point.value is not None]
+    varied.sort(key=lambda point: (parameters.index(point.parameter), point.value))
+    headings = {point: shown_point(point) for point in varied}
+    return headings | ({Point(): "no ε"} if Point() in distinct else {})

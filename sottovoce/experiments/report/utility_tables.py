@@ -15,6 +15,7 @@ from sottovoce.experiments.report.table import (
     AS_BEST,
     BELOW,
     MEAN_INTERVALS,
+    MOST_ROWS,
     Cell,
     Number,
     Row,
@@ -22,17 +23,17 @@ from sottovoce.experiments.report.table import (
     Table,
     numbers,
     place_name,
-    shown_epsilon,
+    point_column,
     shown_p,
     sized,
     with_best,
 )
-from sottovoce.experiments.results import Grid, Place, Results, Setting, curves
+from sottovoce.experiments.results import Grid, Place, Point, Results, Setting, curves
 from sottovoce.experiments.tables import NO_PRIVACY, SAME_DEPTH
 from sottovoce.statistics import ALPHA, EXACT_PAIRS, PERMUTATIONS, permutations_for
 
 MARKS = (
-    "Bold: the best at that epsilon with that engine. "
+    "Bold: the best of its column with that engine. "
     f"{AS_BEST}: not distinguishable from it. {BELOW} {ABOVE}: below, above no privacy, "
     "significantly (paired randomisation tests at 5 %, Holm's correction; see Significance)."
 )
@@ -41,10 +42,8 @@ DEEPER = (
     "its pool, or all that the engine finds for it: what is gained over “no privacy” by depth "
     "alone."
 )
-MOST_ROWS = 30
-"""Tables with more rows are folded."""
 EFFECT = "d is the mean difference in standard deviations of the differences over queries."
-PAIRS = "every two rows of mechanism, release and n at the same epsilon"
+PAIRS = "every two rows of mechanism, release and n at the same epsilon, or k, …"
 SIMILARITIES = {
     "jaccard": "Words in common over all words, as sets (Jaccard)",
     "semantic": "Cosine of the sentence vectors of variant and original",
@@ -74,7 +73,8 @@ def _measure_table(
     """One measure, its rows engine by engine."""
     collection, _, reranker = places[0]
     grids = [results.grid(measure, place) for place in places]
-    names = RowNames(setting for grid in grids for setting in grid.settings)
+    settings = (setting for grid in grids for setting in grid.settings)
+    names = RowNames(results, collection, settings)
     tested = measure != POOL
     rows: list[Row] = []
     for place in places:
@@ -83,7 +83,7 @@ def _measure_table(
     pool, label = measure.counts_pool, measure.label
     by = "" if pool else f", re-ranked by {reranker}"
     what = "Documents in the pool" if measure == POOL else f"Mean {label}"
-    return Table.over_epsilon(
+    return Table.over_points(
         ("engine", *names.columns),
         rows,
         name=slug(label, collection, "" if pool else reranker),
@@ -99,13 +99,15 @@ def _engine_rows(
     """No privacy, each curve, and the original query as deep as each pool."""
     grid_of = partial(results.grid, measure, place)
     for baseline in numbers(grid_of(system=NO_PRIVACY), measure).values():
-        yield (place.engine, *names.labelled(NO_PRIVACY)), {None: baseline}
+        yield (place.engine, *names.labelled(NO_PRIVACY)), {Point(): baseline}
     marked = _marked(numbers(grid_of(), measure), tests)
     for curve, points in curves(grid_of().settings).items():
-        cells = {setting.epsilon: marked.get(setting) for setting in points}
+        cells = {setting.point: marked.get(setting) for setting in points}
         yield (place.engine, *names.of(curve)), cells
-    for labels, by_depth in names.rows(numbers(grid_of(system=SAME_DEPTH), measure)):
-        yield (place.engine, f"{SAME_DEPTH} as {labels[0]}", *labels[1:]), by_depth
+    deeper = numbers(grid_of(system=SAME_DEPTH), measure)
+    for curve, points in curves(deeper).items():
+        by_point = {setting.point: deeper[setting] for setting in points}
+        yield (place.engine, *names.same_depth(curve)), by_point
 
 
 def _marked(means: dict[Setting, Number], tests: Comparisons | None) -> dict[Setting, Number]:
@@ -113,9 +115,9 @@ def _marked(means: dict[Setting, Number], tests: Comparisons | None) -> dict[Set
     if tests is None:
         return means
     marked: dict[Setting, Number] = {}
-    for epsilon in dict.fromkeys(setting.epsilon for setting in means):
+    for point in dict.fromkeys(setting.point for setting in means):
         column = with_best(
-            {setting: mean for setting, mean in means.items() if setting.epsilon == epsilon}
+            {setting: mean for setting, mean in means.items() if setting.point == point}
         )
         best = [setting for setting, cell in column.items() if cell.best]
         for setting, cell in column.items():
@@ -139,11 +141,12 @@ def significance_tables(results: Results, place: Place, compared: Compare) -> It
         return
     grid = results.grid(measure, place)
     tests = compared(measure, place)
+    names = RowNames(results, place.collection, grid.settings)
     if tests.against_none:
-        yield _against_none(tests, grid, measure, place)
+        yield _against_none(tests, grid, names, measure, place)
     if tests.between:
-        yield _wins(tests, grid, measure, place)
-        yield _pairs(tests, grid, measure, place)
+        yield _wins(tests, grid, names, measure, place)
+        yield _pairs(tests, grid, names, measure, place)
 
 
 def _test_notes(grid: Grid, tests: int, family: str) -> tuple[str, ...]:
@@ -169,10 +172,11 @@ def _test_notes(grid: Grid, tests: int, family: str) -> tuple[str, ...]:
     )
 
 
-def _against_none(tests: Comparisons, grid: Grid, measure: Measure, place: Place) -> Table:
-    names = RowNames(grid.settings)
+def _against_none(
+    tests: Comparisons, grid: Grid, names: RowNames, measure: Measure, place: Place
+) -> Table:
     differences = {setting: _difference(tests.against_none[setting]) for setting in grid.settings}
-    return Table.over_epsilon(
+    return Table.over_points(
         names.columns,
         names.rows(differences),
         name=slug("against-no-privacy", *place),
@@ -193,8 +197,8 @@ def _effect(effect: float) -> str:
     return f"{effect:+.2f}".replace("-", "−").replace("inf", "∞")
 
 
-def _wins(tests: Comparisons, grid: Grid, measure: Measure, place: Place) -> Table:
-    """At how many of their common epsilons the row is significantly better than the column."""
+def _wins(tests: Comparisons, grid: Grid, names: RowNames, measure: Measure, place: Place) -> Table:
+    """At how many of their common settings the row is significantly better than the column."""
     wins: Counter[tuple[Setting, Setting]] = Counter()
     common: Counter[tuple[Setting, Setting]] = Counter()
     for (one, other), test in tests.between.items():
@@ -202,7 +206,6 @@ def _wins(tests: Comparisons, grid: Grid, measure: Measure, place: Place) -> Tab
         common.update((pair, reverse))
         if test.significant:
             wins[pair if test.difference > 0 else reverse] += 1
-    names = RowNames(grid.settings)
     order = list(curves(grid.settings))
     rows: list[tuple[Cell, ...]] = []
     for one in order:
@@ -212,36 +215,43 @@ def _wins(tests: Comparisons, grid: Grid, measure: Measure, place: Place) -> Tab
     return Table(
         name=slug("better", *place),
         title=f"Who is significantly better, {measure.label}, {place_name(place)}",
-        caption="At how many of their common epsilons the mechanism of the row is significantly "
+        caption="At how many of their common settings the mechanism of the row is significantly "
         f"better than that of the column. {sized(grid)}{names.shared}.",
-        columns=(*names.columns, *(", ".join(names.of(curve)) for curve in order)),
+        columns=(*names.columns, *(_told(names, curve) for curve in order)),
         rows=tuple(rows),
         notes=_test_notes(grid, len(tests.between), PAIRS),
     )
 
 
-def _pairs(tests: Comparisons, grid: Grid, measure: Measure, place: Place) -> Table:
-    names = RowNames(grid.settings)
+def _told(names: RowNames, curve: Setting) -> str:
+    """A curve in one cell."""
+    return ", ".join(filter(None, names.asked(curve)))
+
+
+def _pairs(
+    tests: Comparisons, grid: Grid, names: RowNames, measure: Measure, place: Place
+) -> Table:
     by_increasing_epsilon = sorted(
         tests.between.items(), key=lambda pair_and_test: pair_and_test[0][0].epsilon or 0.0
     )
+    head, values = point_column([one.point for (one, _), _ in by_increasing_epsilon])
     rows: list[tuple[Cell, ...]] = [
         (
-            shown_epsilon(one.epsilon),
-            ", ".join(names.of(one)),
-            ", ".join(names.of(other)),
+            value,
+            _told(names, one),
+            _told(names, other),
             Number(test.difference),
             _effect(test.effect),
             shown_p(test.p),
             shown_p(test.adjusted),
         )
-        for (one, other), test in by_increasing_epsilon
+        for ((one, other), test), value in zip(by_increasing_epsilon, values, strict=True)
     ]
     return Table(
         name=slug("pairs", *place),
         title=f"All pairs, {measure.label}, {place_name(place)}",
         caption=f"Mean difference of the first less the second. {sized(grid)}{names.shared}.",
-        columns=("ε", "first", "second", "difference", "d", "p", "adjusted p"),
+        columns=(head, "first", "second", "difference", "d", "p", "adjusted p"),
         rows=tuple(rows),
         notes=_test_notes(grid, len(tests.between), PAIRS),
         folded=len(rows) > MOST_ROWS,
@@ -255,9 +265,10 @@ def similarity_tables(results: Results, collection: str) -> Iterator[Table]:
     """A table for each measure of similarity."""
     for measure in results.measures(Place(collection), "similarity"):
         grid = results.grid(measure, Place(collection))
-        names, means = RowNames(grid.settings), numbers(grid, measure)
+        names = RowNames(results, collection, grid.settings)
+        means = numbers(grid, measure)
         cells = {setting: means.get(setting) for setting in grid.settings}
-        yield Table.over_epsilon(
+        yield Table.over_points(
             names.columns,
             names.rows(cells),
             name=slug("similarity", measure.label, collection),

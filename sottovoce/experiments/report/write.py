@@ -19,7 +19,12 @@ from sottovoce.experiments.report.further_tables import (
     word_tables,
 )
 from sottovoce.experiments.report.render import Drawing, inlined, page, to_csv, to_latex
-from sottovoce.experiments.report.risk_tables import best_trades, quipu_tables, risk_tables
+from sottovoce.experiments.report.risk_tables import (
+    best_trades,
+    by_queries,
+    quipu_tables,
+    risk_tables,
+)
 from sottovoce.experiments.report.significance import comparing
 from sottovoce.experiments.report.table import Section, Table
 from sottovoce.experiments.report.utility_tables import (
@@ -77,7 +82,11 @@ def sections(results: Results) -> Iterator[Section]:
             yield from make(results, item, *more)
 
     tables: dict[str, Iterable[Table | None]] = {
-        "The best trades": (best_trades(results, place) for place in places),
+        "The best trades": (
+            table
+            for place in places
+            for table in (best_trades(results, place), by_queries(results, place))
+        ),
         "What attackers get": tables_of(risk_tables, collections),
         "What is still found": tables_of(utility_tables, collections, compared),
         "QuIPU scores": tables_of(quipu_tables, places),

@@ -15,7 +15,6 @@ from sottovoce.experiments.report.figures.curves import (
     ReportFigure,
     baseline,
     box_of,
-    means,
     searched,
     sheet,
     spread,
@@ -50,7 +49,7 @@ def _figures(
 ) -> Iterator[ReportFigure]:
     """One for each release, n, and rest of the settings."""
     sets: dict[tuple[str, ...], dict[tuple[Box, float | None], float]] = {}
-    for setting, value in means(results, measure, place).items():
+    for setting, value in results.means(measure, place).items():
         if (box := boxes.get(setting.mechanism)) is not None:
             way = (setting.release, f"n={setting.n}", *(f"{key}={rest}" for key, rest in box.rest))
             sets.setdefault(way, {})[box, setting.epsilon] = value

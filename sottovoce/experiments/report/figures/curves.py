@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sottovoce.errors import SottovoceError
 from sottovoce.experiments.estimates import estimates
 from sottovoce.experiments.measures import MAIN_MEASURE, POOL, Measure
-from sottovoce.experiments.results import Place, Results, Setting, curves
+from sottovoce.experiments.results import EPSILON, Place, Results, Setting, curves
 from sottovoce.experiments.tables import NO_PRIVACY, PRIVATE
 from sottovoce.plotting import DASHES, MUTED, lines, look, new_figure
 from sottovoce.types import Float64Array
@@ -66,7 +66,7 @@ def box_of(results: Results, mechanism: str) -> Box | None:
         kind, given = parse(specs.get(mechanism, mechanism))
     except SottovoceError:
         return None
-    if kind.name != "wbb":
+    if kind.name != "wbb" or results.axis(mechanism).parameter != EPSILON:
         return None
     values: dict[str, Any] = {field.name: field.default for field in kind.parameters()} | given
     values.pop("epsilon", None)
@@ -78,7 +78,8 @@ def box_of(results: Results, mechanism: str) -> Box | None:
 class Legend:
     """The mechanisms of a report: one name, colour and marker each, in all of its figures.
 
-    ``ways`` are pairs of release and n; ``aside`` are mechanisms that only heat maps show.
+    ``ways`` are pairs of release and n, 0 for sets, which have their own; ``aside`` are mechanisms
+    that only heat maps show.
     """
 
     mechanisms: tuple[str, ...]
@@ -89,17 +90,24 @@ class Legend:
     def of(cls, results: Results) -> Legend:
         """All that the tables name, in order of appearance; those that stand aside come last."""
         aside = _aside(results)
-        ways = results.queries.group_by(["release", "n"], use_threads=False).aggregate([])
-        pairs = zip(ways["release"].to_pylist(), ways["n"].to_pylist(), strict=True)
+        columns = ("mechanism", "release", "n")
+        ways = results.queries.group_by(list(columns), use_threads=False).aggregate([])
+        rows = zip(*(ways[column].to_pylist() for column in columns), strict=True)
+        drawn = [
+            Setting(mechanism, None, release, n, results.axis(mechanism)).curve
+            for mechanism, release, n in rows
+            if release
+        ]
         mechanisms = tuple(sorted(results.mechanisms, key=lambda name: name in aside))
-        return cls(mechanisms, tuple((release, n) for release, n in pairs if release), aside)
+        ways = tuple(dict.fromkeys((curve.release, curve.n) for curve in drawn))
+        return cls(mechanisms, ways, aside)
 
     def name(self, curve: Setting) -> str:
         """The mechanism, with its release and n where these differ in the report."""
         parts = [curve.mechanism]
         if curve.release and len({release for release, _ in self.ways}) > 1:
             parts.append(curve.release)
-        if curve.n and len({n for _, n in self.ways}) > 1:
+        if curve.n and len({n for _, n in self.ways if n}) > 1:
             parts.append(f"n={curve.n}")
         return ", ".join(parts)
 
@@ -184,17 +192,9 @@ def utility_measures(results: Results, collection: str) -> list[Measure]:
     return sorted(measures, key=lambda measure: measure != MAIN_MEASURE)
 
 
-def means(
-    results: Results, measure: Measure, place: Place, system: str = PRIVATE
-) -> dict[Setting, float]:
-    """A measure's mean over queries for each setting."""
-    grid = results.grid(measure, place, system)
-    return dict(zip(grid.settings, np.nanmean(grid.values, axis=1).tolist(), strict=True))
-
-
 def baseline(results: Results, measure: Measure, place: Place) -> float | None:
     """The mean of the original queries, where they were searched."""
-    return next(iter(means(results, measure, place, NO_PRIVACY).values()), None)
+    return next(iter(results.means(measure, place, NO_PRIVACY).values()), None)
 
 
 def lines_of(results: Results, legend: Legend, measure: Measure, place: Place) -> list[Line]:
@@ -207,9 +207,38 @@ def lines_of(results: Results, legend: Legend, measure: Measure, place: Place) -
     ]
 
 
-def rises(lines: Iterable[Line]) -> bool:
-    """Whether any line has an epsilon: without one there is nothing to draw over it."""
-    return any(line.epsilons is not None for line in lines)
+def by_parameter(lines: Sequence[Line]) -> dict[str, list[Line]]:
+    """Lines by what they run over: each has an axis of its own. Level ones are in all of them."""
+    run_over = [line.curve.axis.parameter for line in lines if line.epsilons is not None]
+    return {
+        parameter: [
+            line
+            for line in lines
+            if line.epsilons is None or line.curve.axis.parameter == parameter
+        ]
+        for parameter in dict.fromkeys(run_over)
+    }
+
+
+def joined(parameters: Iterable[str]) -> str:
+    """Parameters in a title, each once."""
+    *others, last = dict.fromkeys(parameters)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def directions(settings: Iterable[Setting]) -> str:
+    """From where to where curves go, for each parameter: the most private end comes first."""
+    axes = dict.fromkeys(
+        (setting.axis.parameter, setting.axis.larger_hides)
+        for setting in settings
+        if setting.epsilon is not None
+    )
+    return "; ".join(
+        f"from the largest {parameter} to the smallest"
+        if larger_hides
+        else f"from the smallest {parameter} to the largest"
+        for parameter, larger_hides in axes
+    )
 
 
 def in_words(lines: Iterable[Line], legend: Legend) -> str:
@@ -217,8 +246,8 @@ def in_words(lines: Iterable[Line], legend: Legend) -> str:
     return "; ".join(
         f"{legend.name(line.curve)} {line.means[0]:.2f}"
         if line.epsilons is None or len(line.means) == 1
-        else f"{legend.name(line.curve)} from {line.means[0]:.2f} at epsilon {line.epsilons[0]:g} "
-        f"to {line.means[-1]:.2f} at {line.epsilons[-1]:g}"
+        else f"{legend.name(line.curve)} from {line.means[0]:.2f} at {line.curve.axis.parameter} "
+        f"{line.epsilons[0]:g} to {line.means[-1]:.2f} at {line.epsilons[-1]:g}"
         for line in lines
     )
 
@@ -255,14 +284,18 @@ def draw_lines(
     levels: Mapping[str, float | None] | None = None,
     top: float | None = 1.0,
 ) -> None:
-    """A line with its band for each curve; level ones without an epsilon, and for ``levels``."""
+    """A line with its band for each curve; level ones without an epsilon, and for ``levels``.
+
+    All lines that are not level run over the same parameter.
+    """
+    x = joined([*by_parameter(all_lines)] or [EPSILON])
     points, bands, looks = {}, {}, {}
     for line in all_lines:
         if line.epsilons is not None:
             name = legend.name(line.curve)
             points[name] = line.epsilons, line.means
             bands[name], looks[name] = (line.low, line.high), legend.look(line.curve)
-    lines(plot, points, bands=bands, looks=looks, title=title, x="epsilon", y=y, legend=False)
+    lines(plot, points, bands=bands, looks=looks, title=title, x=x, y=y, legend=False)
     epsilon_axis(plot, (epsilon for at, _ in points.values() for epsilon in at.tolist()))
     for line in all_lines:
         if line.epsilons is None:

@@ -17,16 +17,17 @@ from sottovoce.experiments.report.figures.curves import (
     Line,
     ReportFigure,
     baseline,
+    by_parameter,
     draw_lines,
     in_words,
+    joined,
     lines_of,
-    rises,
     searched,
     sheet,
     utility_measures,
 )
 from sottovoce.experiments.report.table import interval_kind
-from sottovoce.experiments.results import Place, Results, Setting, grouped
+from sottovoce.experiments.results import EPSILON, Place, Results, Setting, grouped
 from sottovoce.plotting import legend_below
 
 Point: TypeAlias = tuple[float | None, float, tuple[float, float]]
@@ -53,35 +54,36 @@ def utility_figures(results: Results, legend: Legend) -> Iterator[ReportFigure]:
 def _utility(
     results: Results, legend: Legend, measure: Measure, places: list[Place]
 ) -> ReportFigure | None:
-    by_place = {
-        place: lines
+    panels = {
+        (place, parameter): lines
         for place in places
-        if rises(lines := lines_of(results, legend, measure, place))
+        for parameter, lines in by_parameter(lines_of(results, legend, measure, place)).items()
     }
-    if not by_place:
+    if not panels:
         return None
     label = measure.label
-    figure, plots = sheet(len(by_place), columns=2, width=4.4 if len(by_place) > 1 else 6.4)
-    top = max(1.0, *(line.high.max() for lines in by_place.values() for line in lines))
-    for plot, (place, lines) in zip(plots, by_place.items(), strict=True):
+    figure, plots = sheet(len(panels), columns=2, width=4.4 if len(panels) > 1 else 6.4)
+    top = max(1.0, *(line.high.max() for lines in panels.values() for line in lines))
+    for plot, ((place, _), lines) in zip(plots, panels.items(), strict=True):
         level = {"no privacy": baseline(results, measure, place)}
         draw_lines(plot, lines, legend, title=place.engine, y=label, levels=level, top=top)
     legend_below(figure, plots)
     collection, reranker = last_part(places[0].collection), places[0].reranker
     queries = len(results.grid(measure, places[0]).queries)
+    against = joined(parameter for _, parameter in panels)
     return ReportFigure(
         name=slug("utility", label, collection, reranker),
-        title=f"{label} against epsilon: {collection}, re-ranked by {reranker}",
-        caption=f"How good answers are at each epsilon: means over "
+        title=f"{label} against {against}: {collection}, re-ranked by {reranker}",
+        caption=f"How good answers are at each {against}: means over "
         f"{counted(queries, 'query', 'queries')}; bands are {interval_kind(measure)}. The dashed "
         "line is the query itself, without privacy. Epsilons of different mechanisms mean "
-        "different things: the planes compare them."
+        "different things, and so do parameters: the planes compare them."
         + (RECALL_NOTE if measure.kind == "pooled recall" else "")
         + legend.left_out,
         figure=figure,
-        alt=f"Line chart of {label} over epsilon. "
+        alt=f"Line chart of {label} over {against}. "
         + ". ".join(
-            f"{place.engine}: {in_words(lines, legend)}" for place, lines in by_place.items()
+            f"{place.engine}: {in_words(lines, legend)}" for (place, _), lines in panels.items()
         )
         + ".",
     )
@@ -129,26 +131,27 @@ def _leaks(
     """For each collection a plot for each measure of a kind, if there is anything to draw."""
     for place in map(Place, results.collections):
         measures = results.measures(place, kind)
-        by_detail = {
-            measure.detail: lines
+        panels = {
+            (measure.detail, parameter): lines
             for measure in measures
-            if rises(lines := lines_of(results, legend, measure, place))
+            for parameter, lines in by_parameter(lines_of(results, legend, measure, place)).items()
         }
-        if not by_detail:
+        if not panels:
             continue
-        figure, plots = sheet(len(by_detail), columns=3, width=3.5, height=3.0)
-        for plot, (detail, lines) in zip(plots, by_detail.items(), strict=True):
+        figure, plots = sheet(len(panels), columns=3, width=3.5, height=3.0)
+        for plot, ((detail, _), lines) in zip(plots, panels.items(), strict=True):
             draw_lines(plot, lines, legend, title=detail, y=y)
         legend_below(figure, plots)
         queries = len(results.grid(measures[0], place).queries)
-        told = (f"{detail}: {in_words(lines, legend)}" for detail, lines in by_detail.items())
+        told = (f"{detail}: {in_words(lines, legend)}" for (detail, _), lines in panels.items())
+        against = joined(parameter for _, parameter in panels)
         yield ReportFigure(
             name=slug(name, place.collection),
-            title=f"{title} against epsilon: {last_part(place.collection)}",
+            title=f"{title} against {against}: {last_part(place.collection)}",
             caption=f"{caption} Means over {counted(queries, 'query', 'queries')}; bands are "
             f"{interval_kind(measures[0])}." + legend.left_out,
             figure=figure,
-            alt=f"Line charts over epsilon. {'. '.join(told)}.",
+            alt=f"Line charts over {against}. {'. '.join(told)}.",
         )
 
 
@@ -159,22 +162,37 @@ def task_figures(results: Results, legend: Legend) -> Iterator[ReportFigure]:
         by_task.setdefault((score.task, score.measure), []).append(score)
     for scores in by_task.values():
         if any(score.epsilon is not None for score in scores):
-            yield _task(legend, scores)
+            yield _task(results, legend, scores)
 
 
-def _task(legend: Legend, scores: list[TaskScore]) -> ReportFigure:
+def _task(results: Results, legend: Legend, scores: list[TaskScore]) -> ReportFigure:
     task, measure = scores[0].task, scores[0].measure
     obfuscated = [score for score in scores if score.obfuscated != NOTHING]
     models = list(dict.fromkeys(score.model for score in obfuscated))
     regimes = list(dict.fromkeys(score.obfuscated for score in obfuscated))
-    panels = [(model, regime) for model in models for regime in regimes]
+    lines_by_panel = {
+        (model, regime): by_parameter(
+            [
+                *_task_lines(
+                    results,
+                    legend,
+                    [s for s in obfuscated if (s.model, s.obfuscated) == (model, regime)],
+                )
+            ]
+        )
+        for model in models
+        for regime in regimes
+    }
+    parameters = dict.fromkeys(name for panel in lines_by_panel.values() for name in panel)
+    panels = [
+        (model, regime, lines_by_panel[model, regime].get(parameter, []))
+        for model in models
+        for parameter in parameters
+        for regime in regimes
+    ]
     figure, plots = sheet(len(panels), columns=len(regimes), width=3.5, height=3.0)
     ends = []
-    for plot, (model, regime) in zip(plots, panels, strict=True):
-        of_panel = [
-            score for score in obfuscated if (score.model, score.obfuscated) == (model, regime)
-        ]
-        lines = list(_task_lines(legend, of_panel))
+    for plot, (model, regime, lines) in zip(plots, panels, strict=True):
         levels = {"clean": _clean_value(scores, model)} | {
             name: value
             for name in (MAJORITY, CHANCE)
@@ -183,22 +201,22 @@ def _task(legend: Legend, scores: list[TaskScore]) -> ReportFigure:
         title = f"{model}: {regime} obfuscated"
         draw_lines(plot, lines, legend, title=title, y=measure, levels=levels)
         last = ", ".join(f"{legend.name(line.curve)} {line.means[-1]:.2f}" for line in lines)
-        ends.append(f"{title}, at the largest epsilon {last}")
+        ends.append(f"{title}, at the last {joined(by_parameter(lines) or [EPSILON])} {last}")
     legend_below(figure, plots)
     items = max(len(score.items) for score in scores)
     return ReportFigure(
         name=slug("task", measure, task),
-        title=f"{measure} against epsilon: {last_part(task)}",
+        title=f"{measure} against {joined(parameters)}: {last_part(task)}",
         caption=f"What a model gets right that learnt from, or is asked with, obfuscated texts: "
         f"means over {counted(items, 'test item')} with 95 % intervals. The dashed line is the "
         "same model on clean texts, the dotted one a model that looks at nothing: a score there "
         "means that nothing was learnt.",
         figure=figure,
-        alt=f"Line charts of {measure} over epsilon. {'. '.join(ends)}.",
+        alt=f"Line charts of {measure} over {joined(parameters)}. {'. '.join(ends)}.",
     )
 
 
-def _task_lines(legend: Legend, scores: list[TaskScore]) -> Iterator[Line]:
+def _task_lines(results: Results, legend: Legend, scores: list[TaskScore]) -> Iterator[Line]:
     for mechanism in dict.fromkeys(score.mechanism for score in scores):
         if mechanism not in legend.aside:
             points = [
@@ -206,8 +224,14 @@ def _task_lines(legend: Legend, scores: list[TaskScore]) -> Iterator[Line]:
                 for score in scores
                 if score.mechanism == mechanism
             ]
-            points.sort(key=lambda point: point[0] or 0.0)
-            yield Line.of(Setting(mechanism, None, "", 0), points)
+            yield _line(results, mechanism, points)
+
+
+def _line(results: Results, mechanism: str, points: list[Point]) -> Line:
+    """The line of a mechanism where releases play no part."""
+    axis = results.axis(mechanism)
+    points = sorted(points, key=lambda point: point[0] or 0.0, reverse=axis.larger_hides)
+    return Line.of(Setting(mechanism, None, "", 0, axis), points)
 
 
 def _clean_value(scores: list[TaskScore], model: str) -> float | None:
@@ -229,24 +253,26 @@ def audit_figures(results: Results, legend: Legend) -> Iterator[ReportFigure]:
         noisy = {name: {m: p for m, p in of.items() if m} for name, of in panels.items()}
         if any(point[0] is not None for of in noisy.values() for p in of.values() for point in p):
             clean = next((of[""][0][1] for of in panels.values() if "" in of), None)
-            yield _audit(legend, log, {name: of for name, of in noisy.items() if of}, clean)
+            lines = {
+                (auditor, parameter): of_panel
+                for auditor, of in noisy.items()
+                for parameter, of_panel in by_parameter(
+                    [_line(results, m, p) for m, p in of.items() if m not in legend.aside]
+                ).items()
+            }
+            yield _audit(legend, log, lines, clean)
 
 
 def _audit(
-    legend: Legend, log: str, panels: dict[str, dict[str, list[Point]]], clean: float | None
+    legend: Legend, log: str, panels: dict[tuple[str, str], list[Line]], clean: float | None
 ) -> ReportFigure:
     figure, plots = sheet(len(panels), columns=2, width=4.2, height=3.2)
     ends = []
-    for plot, (auditor, by_mechanism) in zip(plots, panels.items(), strict=True):
-        of_panel = [
-            Line.of(Setting(name, None, "", 0), sorted(points, key=lambda point: point[0] or 0.0))
-            for name, points in by_mechanism.items()
-            if name not in legend.aside
-        ]
+    for plot, ((auditor, parameter), of_panel) in zip(plots, panels.items(), strict=True):
         levels = {"clean": clean, CHANCE: 0.5}
         draw_lines(plot, of_panel, legend, title=f"auditor {auditor}", y=AUC, levels=levels)
         last = ", ".join(f"{legend.name(line.curve)} {line.means[-1]:.2f}" for line in of_panel)
-        ends.append(f"Auditor who {auditor}, at the largest epsilon {last}")
+        ends.append(f"Auditor who {auditor}, at the last {parameter} {last}")
     legend_below(figure, plots)
     return ReportFigure(
         name=slug("audit", log),
@@ -255,5 +281,5 @@ def _audit(
         "line is the same auditor on clean text, the dotted one a blind auditor; below it an "
         "auditor can invert the answer.",
         figure=figure,
-        alt=f"Line charts of AUC over epsilon. {'. '.join(ends)}.",
+        alt=f"Line charts of AUC over {joined(p for _, p in panels)}. {'. '.join(ends)}.",
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from sottovoce.experiments.estimates import Strongest, strongest
+from sottovoce.experiments.estimates import Strongest, shown_on_sets, strongest
 from sottovoce.experiments.measures import (
     INFERENCE,
     MAIN_MEASURE,
@@ -18,14 +18,14 @@ from sottovoce.experiments.report.figures.curves import (
     Legend,
     ReportFigure,
     baseline,
-    means,
+    directions,
     searched,
     sheet,
     spread,
     utility_measures,
 )
 from sottovoce.experiments.report.table import place_name
-from sottovoce.experiments.results import Place, Results, Setting, curves
+from sottovoce.experiments.results import EPSILON, Axis, Place, Point, Results, Setting, curves
 from sottovoce.plotting import MARKERS, MUTED, legend_below, plane, radar
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ RISKS: dict[MeasureKind, str] = {
     "motivated": "mean reciprocal rank",
 }
 READING = (
-    "Each path goes from the smallest epsilon to the largest, written at its ends; up and left is "
-    "good. On the dotted diagonal the attacker gains as much as the person; the dashed line is the "
-    "utility of the query itself."
+    "up and left is good. On the dotted diagonal the attacker gains as much as the person; the "
+    "dashed line is the utility of the query itself."
 )
+OF_SETS = "Of sets: how often what stands for the query is named at the first guess. "
 AXES = ("recall", "nDCG", "obf.")
 MOST_EPSILONS = 4
 
@@ -49,14 +49,16 @@ MOST_EPSILONS = 4
 
 
 def plane_figures(results: Results, legend: Legend) -> Iterator[ReportFigure]:
-    """For each engine and re-ranker of a collection: attackers by encoder; then the strongest."""
+    """For each engine and re-ranker: attackers by encoder, those on sets, then the strongest."""
     for place in searched(results):
         for measure in utility_measures(results, place.collection)[:1]:
             motivated = results.measures(Place(place.collection), "motivated")
-            encoders = [measure.detail for measure in motivated]
+            encoders = [risk.detail for risk in motivated if not results.is_on_sets(risk.detail)]
             risks = [Measure(kind, encoder) for encoder in encoders for kind in INFERENCE]
             if risks:
                 yield _attackers(results, legend, place, measure, risks)
+            if on_sets := shown_on_sets(results, place.collection):
+                yield _on_sets(results, legend, place, measure, on_sets)
             if attacks := strongest(results, place.collection):
                 yield _strongest(results, legend, place, measure, attacks)
 
@@ -67,9 +69,9 @@ def _attackers(
     figure, plots = sheet(len(risks), columns=3, width=3.4, height=3.5)
     words = []
     for plot, attacker in zip(plots, risks, strict=True):
-        title = f"{attacker.kind}, {attacker.detail} encoder"
+        title = f"{attacker.kind}, {attacker.detail}"
         plot.set_xlabel(f"risk: {RISKS[attacker.kind]}")
-        risk = means(results, attacker, Place(place.collection))
+        risk = results.means(attacker, Place(place.collection))
         words.append(f"{title}: {_draw_paths(plot, results, legend, place, measure, risk)}")
         plot.set_title(title, fontsize=10)
     legend_below(figure, plots)
@@ -77,10 +79,52 @@ def _attackers(
         name=slug("plane", *place),
         title=f"Risk and utility: {place_name(place)}",
         caption=f"The risk that the query is found in a log, by attacker, against {measure.label}: "
-        f"means over {_queries(results, measure, place)}. {READING}" + legend.left_out,
+        f"means over {_queries(results, measure, place)}. {_reading(results, risks, place)}"
+        + legend.left_out,
         figure=figure,
         alt=f"Paths of risk and {measure.label}. " + ". ".join(words) + ".",
     )
+
+
+def _on_sets(
+    results: Results, legend: Legend, place: Place, measure: Measure, risks: list[Measure]
+) -> ReportFigure:
+    figure, plots = sheet(len(risks), columns=3, width=3.4, height=3.5)
+    words = []
+    for plot, attacker in zip(plots, risks, strict=True):
+        plot.set_xlabel("risk: the right one named first")
+        risk = results.means(attacker, Place(place.collection))
+        paths = _draw_paths(plot, results, legend, place, measure, risk)
+        words.append(f"{attacker.detail}: {paths}")
+        plot.set_title(attacker.detail, fontsize=10)
+    legend_below(figure, plots)
+    by_knowledge: dict[str, list[str]] = {}
+    for attacker in risks:
+        by_knowledge.setdefault(results.knowledge(attacker.detail), []).append(attacker.detail)
+    know = ". ".join(f"{', '.join(names)}: {known}" for known, names in by_knowledge.items())
+    return ReportFigure(
+        name=slug("plane-sets", *place),
+        title=f"Risk of sets and utility: {place_name(place)}",
+        caption="How often an attacker names, at the first guess, which of the queries that left "
+        f"stands for the one asked, against {measure.label}: means over "
+        f"{_queries(results, measure, place)}. These are the strongest attacks on sets, and the "
+        "one that knows nothing of what people ask; tables have all of them, and chance. What each "
+        f"knows: {know}. {_reading(results, risks, place)}" + legend.left_out,
+        figure=figure,
+        alt=f"Paths of risk and {measure.label}. " + ". ".join(words) + ".",
+    )
+
+
+def _reading(results: Results, risks: Iterable[Measure], place: Place) -> str:
+    """How to read planes of these risks."""
+    grids = (results.grid(risk, Place(place.collection)) for risk in risks)
+    return _paths(setting for grid in grids for setting in grid.settings)
+
+
+def _paths(settings: Iterable[Setting]) -> str:
+    """From where to where the paths of these settings go, and what is good."""
+    go = directions(settings)
+    return f"Each path goes {go}, written at its ends; {READING}" if go else READING.capitalize()
 
 
 def _strongest(
@@ -96,12 +140,14 @@ def _strongest(
     words = _draw_paths(plots[0], results, legend, place, measure, risk)
     legend_below(figure, plots)
     names = dict.fromkeys(attack.attack.label for attack in attacks.values())
+    on_sets = any(results.is_on_sets(attack.attack.detail) for attack in attacks.values())
     return ReportFigure(
         name=slug("plane-strongest", *place),
         title=f"Strongest attack and utility: {place_name(place)}",
         caption="The share of the words that the strongest attack on each setting brings back "
         f"({', '.join(names)}), against {measure.label}: means over "
-        f"{_queries(results, measure, place)}{_attacked(attacks)}. {READING}" + legend.left_out,
+        f"{_queries(results, measure, place)}{_attacked(attacks)}. {OF_SETS if on_sets else ''}"
+        f"{_paths(attacks)}" + legend.left_out,
         figure=figure,
         alt=f"Paths of words brought back and {measure.label}. {words}.",
     )
@@ -116,7 +162,7 @@ def _draw_paths(
     risk: Mapping[Setting, float],
 ) -> str:
     """Draw the paths of all settings that have both; say in words where each ends."""
-    utility, label = means(results, measure, place), measure.label
+    utility, label = results.means(measure, place), measure.label
     paths, looks, ends = {}, {}, {}
     for curve, settings in curves(setting for setting in utility if setting in risk).items():
         if curve.mechanism in legend.aside:
@@ -128,7 +174,7 @@ def _draw_paths(
         )
         looks[name] = legend.look(curve)
         if settings[0].epsilon is not None:
-            ends[name] = (f"{settings[0].epsilon:g}", f"{settings[-1].epsilon:g}")
+            ends[name] = (_end(settings[0].point), _end(settings[-1].point))
     best = baseline(results, measure, place)
     if best is not None:
         plot.axhline(best, color=MUTED, linestyle="--", linewidth=1.2, label="no privacy")
@@ -136,6 +182,13 @@ def _draw_paths(
     return "; ".join(
         f"{name} ends at risk {risks[-1]:.2f}, {label} {utilities[-1]:.2f}"
         for name, (risks, utilities) in paths.items()
+    )
+
+
+def _end(point: Point) -> str:
+    """A value at the end of a path; one that is no epsilon says what it is."""
+    return (
+        f"{point.value:g}" if point.parameter == EPSILON else f"{point.parameter}={point.value:g}"
     )
 
 
@@ -162,11 +215,11 @@ def radar_figures(results: Results, legend: Legend) -> Iterator[ReportFigure]:
         recall = next(recalls_measured, None)
         if recall is None or MAIN_MEASURE not in measures:
             continue
-        recalls = means(results, recall, place)
-        similarity = means(results, MAIN_SIMILARITY, Place(place.collection))
+        recalls = results.means(recall, place)
+        similarity = results.means(MAIN_SIMILARITY, Place(place.collection))
         values = {
             setting: (recalls[setting], gain, 1 - similarity[setting])
-            for setting, gain in means(results, MAIN_MEASURE, place).items()
+            for setting, gain in results.means(MAIN_MEASURE, place).items()
             if setting in similarity and setting.mechanism not in legend.aside
         }
         if values:
@@ -181,8 +234,7 @@ def _radar(
     values: dict[Setting, tuple[float, float, float]],
 ) -> ReportFigure:
     by_curve = curves(values)
-    epsilons = sorted({setting.epsilon for setting in values if setting.epsilon is not None})
-    shown = spread(epsilons, MOST_EPSILONS)
+    shown = _shown(values)
     itself = [baseline(results, measure, place) for measure in (recall, MAIN_MEASURE)]
     figure, plots = sheet(len(by_curve), columns=4, width=2.5, height=2.5, polar=True)
     for plot, (curve, settings) in zip(plots, by_curve.items(), strict=True):
@@ -192,9 +244,10 @@ def _radar(
             shapes["no privacy"] = (*itself, 0.0)
             looks["no privacy"] = {"color": MUTED, "linestyle": ":", "linewidth": 1.2}
         for setting in settings:
-            if setting.epsilon is None or setting.epsilon in shown:
-                name = "no epsilon" if setting.epsilon is None else f"epsilon {setting.epsilon:g}"
-                shapes[name], looks[name] = values[setting], _shade(setting.epsilon, shown)
+            if setting.point in shown:
+                value, parameter = setting.epsilon, setting.axis.parameter
+                name = "no epsilon" if value is None else f"{parameter} {value:g}"
+                shapes[name], looks[name] = values[setting], _shade(setting.point, shown)
         radar(plot, AXES, shapes, looks=looks, title=legend.name(curve))
     legend_below(figure, plots)
     return ReportFigure(
@@ -202,30 +255,45 @@ def _radar(
         title=f"Recall, nDCG and obfuscation: {place_name(place)}",
         caption=f"Means over {_queries(results, MAIN_MEASURE, place)}: {recall.label}, "
         f"{MAIN_MEASURE.label}, and obfuscation (obf.), 1 minus the semantic similarity of query "
-        "and variants. A larger shape is better; darker shapes have a larger epsilon. Obfuscation "
-        "is not the risk of an attack: that is in the planes." + legend.left_out,
+        f"and variants. A larger shape is better; shapes get darker {directions(values)}. "
+        "Obfuscation is not the risk of an attack: that is in the planes." + legend.left_out,
         figure=figure,
         alt="Radar plots. "
         + "; ".join(
             f"{setting}: recall {corners[0]:.2f}, nDCG {corners[1]:.2f}, obfuscation "
             f"{corners[2]:.2f}"
             for setting, corners in values.items()
-            if setting.epsilon is None or setting.epsilon in shown
+            if setting.point in shown
         )
         + ".",
     )
 
 
-def _shade(epsilon: float | None, shown: list[float]) -> dict[str, Any]:
-    """Darker, and another marker, the larger the epsilon."""
+def _shown(settings: Iterable[Setting]) -> list[Point]:
+    """Some points of each parameter, the most private first; and what has nothing to vary."""
+    by_axis: dict[Axis, set[float]] = {}
+    for setting in settings:
+        if setting.epsilon is not None:
+            by_axis.setdefault(setting.axis, set()).add(setting.epsilon)
+    shown = [
+        Point(axis.parameter, value)
+        for axis, all_values in by_axis.items()
+        for value in spread(sorted(all_values, reverse=axis.larger_hides), MOST_EPSILONS)
+    ]
+    return [*shown, Point()]
+
+
+def _shade(point: Point, shown: list[Point]) -> dict[str, Any]:
+    """Darker, and another marker, the less private a point of its parameter is."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
-    place = len(shown) - 1 if epsilon is None else shown.index(epsilon)
-    depth = 0.75 * (1 - (place + 1) / max(len(shown), 1))
+    alike = [each for each in shown if each.value is not None and each.parameter == point.parameter]
+    place = len(alike) - 1 if point.value is None else alike.index(point)
+    depth = 0.75 * (1 - (place + 1) / max(len(alike), 1))
     return {
         "color": to_hex(colormaps["cividis"](depth)),
-        "marker": "X" if epsilon is None else MARKERS[place],
+        "marker": "X" if point.value is None else MARKERS[place],
         "markersize": 4,
         "linewidth": 1.4,
         "linestyle": "-",

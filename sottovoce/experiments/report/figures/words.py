@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ from sottovoce.experiments.report.figures.curves import (
     Legend,
     ReportFigure,
     epsilon_axis,
+    joined,
     log_axis,
     sheet,
     spread,
@@ -61,25 +63,28 @@ def deniability_figures(results: Results, legend: Legend) -> Iterator[ReportFigu
         together = {
             setting: values for settings in spaces.values() for setting, values in settings.items()
         }
-        yield _averages(legend, ALL_SPACES, together, _draws_note(results))
+        yield _averages(results, legend, ALL_SPACES, together)
     for space, by_setting in spaces.items():
         if any(epsilon is not None for _, epsilon in by_setting):
-            yield _averages(legend, space, by_setting, _draws_note(results))
+            yield _averages(results, legend, space, by_setting)
         for measure in AXES:
-            yield _histograms(legend, space, measure, by_setting, _draws_note(results))
+            yield _histograms(results, legend, space, measure, by_setting)
 
 
-def _averages(legend: Legend, space: str, by_setting: ByWord, note: str) -> ReportFigure:
+def _averages(results: Results, legend: Legend, space: str, by_setting: ByWord) -> ReportFigure:
     mechanisms = [
         name
         for name in dict.fromkeys(name for name, epsilon in by_setting if epsilon is not None)
         if name not in legend.aside
     ]
-    figure, plots = sheet(len(PANELS), columns=2, width=4.2, height=2.9)
+    run_over = {mechanism: results.axis(mechanism).parameter for mechanism in mechanisms}
+    parameters = dict.fromkeys(run_over.values())
+    figure, plots = sheet(len(PANELS) * len(parameters), columns=2, width=4.2, height=2.9)
     ends = []
-    for plot, (measure, title, gather) in zip(plots, PANELS, strict=True):
+    panels = product(parameters, PANELS)
+    for plot, (parameter, (measure, title, gather)) in zip(plots, panels, strict=True):
         by_mechanism: dict[str, Any] = {}
-        for mechanism in mechanisms:
+        for mechanism in [name for name in mechanisms if run_over[name] == parameter]:
             points = sorted(
                 (epsilon, gather(values[measure]))
                 for (name, epsilon), values in by_setting.items()
@@ -88,30 +93,31 @@ def _averages(legend: Legend, space: str, by_setting: ByWord, note: str) -> Repo
             by_mechanism[mechanism] = tuple(zip(*points, strict=True))
             ends.append(f"{mechanism} from {points[0][1]:.3g} to {points[-1][1]:.3g}")
         y, looks = AXES[measure], {name: legend.plain_look(name) for name in by_mechanism}
-        lines(plot, by_mechanism, looks=looks, title=title, x="epsilon", y=y, legend=False)
+        lines(plot, by_mechanism, looks=looks, title=title, x=parameter, y=y, legend=False)
         if measure == SUPPORT:
             log_axis(plot, "y", [value for _, values in by_mechanism.values() for value in values])
-        epsilon_axis(plot, (epsilon for _, epsilon in by_setting if epsilon is not None))
+        epsilon_axis(plot, (value for at, _ in by_mechanism.values() for value in at))
         if measure == UNCHANGED:
             plot.set_ylim(-0.02, 1.02)
     legend_below(figure, plots)
     words = max(len(values[UNCHANGED]) for values in by_setting.values())
     return ReportFigure(
         name=slug("deniability", space),
-        title=f"Plausible deniability against epsilon: {last_part(space)}",
+        title=f"Plausible deniability against {joined(parameters)}: {last_part(space)}",
         caption=f"Over {counted(words, 'word')}: how often a word is released for itself (N_w, "
         "low is private) and how many words stand in for it (S_w, high is private). The upper "
-        f"plots show means, the lower ones the word that is worst off.{note}",
+        f"plots show means, the lower ones the word that is worst off.{_draws_note(results)}",
         figure=figure,
-        alt=f"Line charts of N_w and S_w over epsilon; mean N_w, then mean S_w, then the worst: "
-        f"{'; '.join(ends)}.",
+        alt=f"Line charts of N_w and S_w over {joined(parameters)}; mean N_w, then mean S_w, then "
+        f"the worst: {'; '.join(ends)}.",
     )
 
 
 def _histograms(
-    legend: Legend, space: str, measure: str, by_setting: ByWord, note: str
+    results: Results, legend: Legend, space: str, measure: str, by_setting: ByWord
 ) -> ReportFigure:
     """A plot for each mechanism: one histogram above the other, the smallest epsilon on top."""
+    run_over = {name: results.axis(name).parameter for name, _ in by_setting}
     names = dict.fromkeys(name for name, _ in by_setting)
     mechanisms = [name for name in names if name not in legend.aside]
     all_values = [values[measure] for values in by_setting.values()]
@@ -136,7 +142,8 @@ def _histograms(
         plot.set_ylim(-0.05, len(epsilons))
         if wide:
             log_axis(plot, "x", edges[[0, -1]])
-        label(plot, title=mechanism, x=measure, y="" if number % 4 else "epsilon")
+        axis_is_said = number % 4 and len({*run_over.values()}) == 1
+        label(plot, title=mechanism, x=measure, y="" if axis_is_said else run_over[mechanism])
         means = ", ".join(f"{values.mean():.3g}" for values in samples)
         all_means.append(f"{mechanism} {means}")
     words = max(map(len, all_values))
@@ -144,11 +151,12 @@ def _histograms(
     return ReportFigure(
         name=slug("histograms", measure, space),
         title=f"{AXES[measure]}, word by word: {last_part(space)}",
-        caption=f"Shares of {counted(words, 'word')}, one histogram for each epsilon, all over the "
-        "same bins; a black bar is the mean. The least protected words are at the far "
-        f"{often if measure == UNCHANGED else few}." + (note if measure == SUPPORT else ""),
+        caption=f"Shares of {counted(words, 'word')}, one histogram for each "
+        f"{joined(run_over.values())}, all over the same bins; a black bar is the mean. The least "
+        f"protected words are at the far {often if measure == UNCHANGED else few}."
+        + (_draws_note(results) if measure == SUPPORT else ""),
         figure=figure,
-        alt=f"Histograms of {measure} by epsilon; means, smallest epsilon first: "
+        alt=f"Histograms of {measure} by {joined(run_over.values())}; means, the smallest first: "
         f"{'; '.join(all_means)}.",
     )
 
