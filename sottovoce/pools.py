@@ -151,6 +151,11 @@ class Pool:
             digest.update(string.encode("utf-8", "surrogatepass") + b"\n")
         return digest.hexdigest()
 
+    @property
+    def sha256_with_popularity(self) -> str:
+        """The hash of all that decides draws and attacks; ``sha256`` where all are as popular."""
+        return self.drawn_with(self.popularity)
+
     def drawn_with(self, shares: Float64Array | None) -> str:
         """The hash of the pool, and of the shares by which its strings are drawn, if by any."""
         if shares is None:
@@ -271,7 +276,7 @@ class Pool:
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         if self.source is None:
             return _rebuilt, (self.strings, self.encoder, self.name, self.popularity)
-        return _reopened, (self.source, self.encoder, self.sha256)
+        return _reopened, (self.source, self.encoder, self.sha256_with_popularity)
 
 
 def load_pool(
@@ -320,7 +325,7 @@ def _rebuilt(
 def _reopened(source: str, encoder: Encoder, sha256: str) -> Pool:
     """One pool for each source and process, however many mechanisms come with it."""
     pool = read_pool(source, encoder)
-    if pool.sha256 != sha256:
+    if pool.sha256_with_popularity != sha256:
         raise SottovoceError(
             "the file of the pool, or its encoder, changed since this mechanism was made"
         )

@@ -18,6 +18,7 @@ from sottovoce.encoders.base import corpus_vectors, embeddings_folder, vectors_f
 from sottovoce.errors import SottovoceError, UsageError
 from sottovoce.guarantees import Guarantee
 from sottovoce.ledger import Entry, Ledger
+from sottovoce.mechanisms.build import resource_kind
 from sottovoce.mechanisms.company import POPULAR, SENSITIVE, UNIFORM
 from sottovoce.paths import pools_folder
 from sottovoce.pool_making import cleaned, make_pool, strings_of
@@ -272,6 +273,24 @@ def test_a_made_pool_travels_by_its_name(file):
     assert pickle.loads(pickle.dumps(copied)) == cover
     file.write_text("other\nstrings\nhere\n")
     make_pool("mine", [str(file)], "light", replace=True)
+    with pytest.raises(SottovoceError, match="changed since"):
+        pickle.loads(data)
+
+
+def test_the_same_strings_with_other_counts_are_not_the_same_pool_to_whoever_kept_figures(tmp_path):
+    """Popularity decides decoys and attacks; where all are alike, the hash is that of strings."""
+    log = tmp_path / "log.txt"
+
+    def told(*strings):
+        log.write_text("\n".join(strings))
+        pool = load_pool(log, "light")
+        return pool.sha256, resource_kind("pool").facts(pool)["sha256"]
+
+    alike, often, other = told("one", "two"), told("one", "two", "two"), told("one", "one", "two")
+    assert alike[0] == often[0] == other[0] == alike[1]
+    assert len({alike[1], often[1], other[1]}) == 3
+    data = pickle.dumps(load_pool(log, "light"))
+    log.write_text("one\ntwo\ntwo\ntwo\n")
     with pytest.raises(SottovoceError, match="changed since"):
         pickle.loads(data)
 

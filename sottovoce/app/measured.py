@@ -86,7 +86,7 @@ def _same_texts(figures: Measured, parts: LoadedParts, obfuscator: Obfuscator) -
     """Whether words were cut, protected and replaced as this service does it."""
     mechanism, pipeline = obfuscator.mechanism, obfuscator.pipeline
     if isinstance(mechanism, SetMechanism):  # Whole public strings leave: only these decide.
-        return bool(figures.get("pool_sha256") == mechanism.pool.sha256)
+        return bool(figures.get("pool_sha256") == mechanism.pool.sha256_with_popularity)
     texts: dict[str, Any] = figures.get("texts") or {}
     vocabulary = mechanism.space.output.name if isinstance(mechanism, WordMechanism) else "all"
     measured = (

@@ -146,7 +146,8 @@ class PoolKind(ResourceKind):
         return pool
 
     def facts(self, resource: Pool) -> Facts:
-        return {"name": resource.name, "strings": len(resource), "sha256": resource.sha256}
+        sha256 = resource.sha256_with_popularity
+        return {"name": resource.name, "strings": len(resource), "sha256": sha256}
 
 
 # Made once a process: whoever describes mechanisms asks for them again and again.

@@ -188,6 +188,10 @@ def test_figures_of_another_pool_are_not_shown_whatever_it_is_called(client, mon
     ):
         told = measured.figures_of(parts, {**found, "settings": [measured_of]}, company)
         assert (told is not None) == shown
+    popular = Pool(pool.strings, pool.encoder, name=pool.name, weights=range(1, len(pool) + 1))
+    drawing = replace(company.obfuscator, mechanism=replace(mechanism, pool=popular))
+    found["settings"] = [{**own, "pool_sha256": popular.sha256}]
+    assert measured.figures_of(parts, found, replace(company, obfuscator=drawing)) is None
 
 
 def test_figures_of_another_query_log_are_not_shown(client, tmp_path, monkeypatch):
