@@ -175,7 +175,7 @@ Job = CoverJob | UnrelatedJob | WordsJob | TextsJob | ChorusJob
 def cover_jobs(_: CoverBench) -> Iterator[Job]:
     """Sets of some 20, 50 and 100 queries."""
     sizes = ((20, 1), (50, 1), (16, 3), (10, 5), (100, 1), (33, 3), (20, 5))
-    for source in ("log", QUARTER, "own", "own and log"):
+    for source in ("log", "half of the log", QUARTER, "own", "own and log"):
         for n in COUNTS:
             yield UnrelatedJob(source, n)
         for k, m in sizes:

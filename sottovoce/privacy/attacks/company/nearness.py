@@ -19,7 +19,7 @@ from sottovoce.privacy.attacks.company.beliefs import Belief, nothing
 from sottovoce.privacy.attacks.company.public_texts import PublicTexts, some_of
 from sottovoce.privacy.attacks.company.sets import SeenSet
 from sottovoce.text.comparing import folded_text
-from sottovoce.types import Float32Array, Float64Array
+from sottovoce.types import Float32Array, Float64Array, IntArray
 
 NEAREST_FEW = 3
 """How many texts a string must be near to."""
@@ -54,35 +54,33 @@ class Measure(Protocol):
 
 
 class Nearness:
-    """The mean cosine with all texts, that with the nearest, with the nearest few, and the kind."""
+    """The mean cosine with all texts, that with the nearest, and with the nearest few."""
 
-    def __init__(self, texts: PublicTexts, kind: HeldOutLikeness | None) -> None:
-        self._texts, self._kind = texts.different, kind
+    def __init__(self, texts: PublicTexts) -> None:
+        self._texts = texts.different
 
     def rows(self, strings: Sequence[str], vectors: Float32Array) -> Float64Array:
         """Some strings at a time: a log may have very many texts."""
-        kind, rows = _kind(self._kind, strings, vectors), []
+        rows = []
         at_a_time = max(1, PAIRS_AT_A_TIME // len(self._texts))
         for start in range(0, len(strings), at_a_time):
             part = slice(start, start + at_a_time)
-            cosines = _cosines_with_others(self._texts, strings[part], vectors[part])
-            rows.append(np.column_stack([_nearness(cosines), kind[part]]))
+            rows.append(_nearness(_cosines_with_others(self._texts, strings[part], vectors[part])))
         return np.concatenate(rows)
 
 
 class Neighbours:
-    """How many of a string's own nearest strings of the pool are texts of the list, and the kind.
+    """How many of a string's own nearest strings of the pool are texts of the list.
 
     What a cosine is worth differs from place to place; how many others are as near does not.
     """
 
-    def __init__(self, texts: PublicTexts, kind: HeldOutLikeness | None) -> None:
-        self._texts, self._kind = texts.different, kind
+    def __init__(self, texts: PublicTexts) -> None:
+        self._texts = texts.different
 
     def rows(self, strings: Sequence[str], vectors: Float32Array) -> Float64Array:
         """Some strings at a time: a pool may have very many."""
-        pool = self._texts.pool
-        kind, rows = _kind(self._kind, strings, vectors), []
+        pool, rows = self._texts.pool, []
         ranks = np.array([rank for rank in AMONG if rank < len(pool)] or [len(pool) - 1])
         at_a_time = max(1, PAIRS_AT_A_TIME // max(len(pool), len(self._texts)))
         for start in range(0, len(strings), at_a_time):
@@ -92,33 +90,47 @@ class Neighbours:
             edges = -np.partition(-near, ranks - 1, axis=1)[:, ranks - 1] - ROUNDING
             listed = _cosines_with_others(self._texts, strings[part], vectors[part])
             counts = np.stack([(listed >= edge[:, None]).sum(axis=1) for edge in edges.T], axis=1)
-            rows.append(np.column_stack([np.log(counts + 0.5), kind[part]]))
+            rows.append(np.log(counts + 0.5))
         return np.concatenate(rows)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def near_to(texts: PublicTexts) -> Belief:
     """Strings near to some of these texts, and of their kind."""
-    return belief_by(Nearness(texts, texts.kind), texts)
+    return belief_by(Nearness(texts), texts, texts.kind)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def among_neighbours(texts: PublicTexts) -> Belief:
     """Strings whose neighbours are such texts, and of their kind."""
-    return belief_by(Neighbours(texts, texts.kind), texts)
+    return belief_by(Neighbours(texts), texts, texts.kind)
 
 
-def belief_by(measure: Measure, texts: PublicTexts) -> Belief:
-    """What a measure says, as learned from these texts and strings of the pool."""
+def belief_by(measure: Measure, texts: PublicTexts, kind: HeldOutLikeness | None) -> Belief:
+    """What a measure and the kind say, as learned from these texts and strings of the pool.
+
+    The kind of a text is that of the string that stands for it: texts are folded, strings are as
+    they are written, and capitals alone would tell the two apart.
+    """
     pool, like = texts.pool, texts.different.sample
-    strangers = some_of(len(pool))
-    strings = [pool.strings[at] for at in strangers.tolist()]
+
+    def with_kind(
+        near: Float64Array, strings: Sequence[str], vectors: Float32Array
+    ) -> Float64Array:
+        return near if kind is None else np.column_stack([near, kind.log_ratio(strings, vectors)])
+
+    def of_pool(places: IntArray) -> tuple[list[str], Float32Array]:
+        return [pool.strings[at] for at in places.tolist()], pool.vectors[places]
+
+    strangers = of_pool(some_of(len(pool)))
     learned = Learned(
-        measure.rows(like.texts, like.vectors), measure.rows(strings, pool.vectors[strangers])
+        with_kind(measure.rows(like.texts, like.vectors), *of_pool(like.standing)),
+        with_kind(measure.rows(*strangers), *strangers),
     )
 
     def belief(seen: SeenSet) -> Float64Array:
-        return learned(measure.rows(seen.strings, seen.vectors))
+        near = measure.rows(seen.strings, seen.vectors)
+        return learned(with_kind(near, seen.strings, seen.vectors))
 
     return belief
 
@@ -135,17 +147,11 @@ class LikeHistory:
         self._beliefs: dict[str, Belief] = {}
         for person, asked in histories.items():
             texts = PublicTexts(asked, pool)
-            self._beliefs[person] = belief_by(Nearness(texts, kind), texts)
+            self._beliefs[person] = belief_by(Nearness(texts), texts, kind)
 
     def __call__(self, seen: SeenSet) -> Float64Array:
         """The log-odds of each string of a set."""
         return self._beliefs.get(seen.person, nothing)(seen)
-
-
-def _kind(
-    kind: HeldOutLikeness | None, strings: Sequence[str], vectors: Float32Array
-) -> Float64Array:
-    return np.zeros(len(strings)) if kind is None else kind.log_ratio(strings, vectors)
 
 
 def _cosines_with_others(

@@ -37,8 +37,11 @@ BACKGROUND = 1000
 """Strings of the pool that stand for decoys in attacks on sessions."""
 FEWEST_SUBJECTS, NEAR_A_SUBJECT = 20, 5
 """Whose subjects are known together, and how many public strings show what one is about."""
+MOST_STAND_INS = 50
+"""So many strings that stand for something asked are looked past, for the nearest others."""
 NO_POPULARITY = "the pool states no popularity"
 NO_REFERENCE = "it learns from public texts of the person's kind: give a reference (--log)"
+NOTHING_NEAR = "the pool has too few strings beside those that stand for what is attacked"
 FEW_SUBJECTS = "it knows what all persons ask about, not who: it needs at least 20 different texts"
 NO_SUBJECTS = "it was not tried on this: it knows what all persons ask about"
 NO_CANDIDATES = (
@@ -204,7 +207,7 @@ def beliefs_about(
     knows = "that people hide sensitive subjects, by a list of words"
     yield "sensitive subjects", (knows, is_sensitive(pool.encoder))
     reference = None
-    if len(known.reference) < LEAST_REFERENCE:
+    if _different(known.reference) < LEAST_REFERENCE:
         for name in ("classifier", "nearest", "list, classifier", "list, kind"):
             not_tried[name] = NO_REFERENCE
     else:
@@ -215,7 +218,9 @@ def beliefs_about(
     yield from _on_subjects(pool, known, not_tried)
     yield from _on_lists(pool, known, reference, not_tried)
     asked = {
-        person: texts for person, texts in known.histories.items() if len(texts) >= LEAST_REFERENCE
+        person: texts
+        for person, texts in known.histories.items()
+        if _different(texts) >= LEAST_REFERENCE
     }
     if not asked:
         not_tried["history"] = NO_HISTORY
@@ -230,12 +235,16 @@ def _on_subjects(
     pool: Pool, known: Knowledge, not_tried: dict[str, str]
 ) -> Iterator[tuple[str, tuple[str, Belief]]]:
     """By who knows what all persons ask about, not whose is which."""
+    why, near = None, PublicTexts([], pool)
     if len(known.asked) < FEWEST_SUBJECTS:
         why = FEW_SUBJECTS if known.asked else NO_SUBJECTS
+    else:
+        near = PublicTexts(strings_near(known.asked, pool), pool)
+        why = None if len(near) >= LEAST_REFERENCE else NOTHING_NEAR
+    if why is not None:
         for name in ("subjects", "nearest subject", "neighbours of subjects"):
             not_tried[name] = why
         return
-    near = PublicTexts(strings_near(known.asked, pool), pool)
     knows = f"{len(near):,} public texts on the subjects of all persons, not whose is which"
     yield "subjects", (knows, looks_like(near.kind))
     yield "nearest subject", (knows, near_to(near))
@@ -259,14 +268,20 @@ def _on_lists(
 def strings_near(texts: Sequence[str], pool: Pool) -> list[str]:
     """The strings of the pool nearest to each of some texts, without what stands for any."""
     stand_for_them = set(pool.representatives(texts).tolist())
-    # One more of each: what stands for the text is the nearest, or the text itself.
-    nearest = pool.best(pool.encoder.encode([*texts]), NEAR_A_SUBJECT + 1)
+    # Some more of each: what stands for this text, or for one like it, is among the nearest.
+    more = min(len(stand_for_them), MOST_STAND_INS)
+    nearest = pool.best(pool.encoder.encode([*texts]), min(NEAR_A_SUBJECT + more, len(pool)))
     places = {
         place
         for row in nearest.tolist()
         for place in [place for place in row if place not in stand_for_them][:NEAR_A_SUBJECT]
     }
     return [pool.strings[place] for place in sorted(places)]
+
+
+def _different(texts: Sequence[str]) -> int:
+    """How many different texts there are."""
+    return len(texts.first if isinstance(texts, PublicTexts) else set(map(folded_text, texts)))
 
 
 def _kept(belief: Belief) -> Belief:
