@@ -380,3 +380,28 @@ def test_what_the_ledger_forgot_or_never_had_is_not_sent(demo, light, small_spac
     ledger.check()
     assert cover.search(QUERY).sent, "it may be asked anew"
     assert len(engine.heard) > len(heard)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_was_counted_for_one_engine_is_sent_to_no_other(
+    demo, light, small_space, tmp_path, way
+):
+    """Counted for an engine that keeps queries to itself, it would leave unnoted."""
+    elsewhere, here, ledger = Stranger(), Stranger(), Ledger.open(tmp_path)
+    here.remote = False
+    search = search_in(way, small_space, demo, here, light, ledger)
+    counted = search.count(QUERY)
+    with pytest.raises(SottovoceError, match="counted for another engine"):
+        search_in(way, small_space, demo, elsewhere, light, ledger).send(counted)
+    assert not elsewhere.heard
+    assert search.send(counted).sent
+
+
+def test_what_was_counted_without_a_ledger_is_not_sent_beside_one(demo, small_space, tmp_path):
+    engine, none = Stranger(), load_reranker("none")
+    engine.remote = False
+    uncounted = search_in("cover", small_space, demo, engine, none, None)
+    release = uncounted.count(QUERY)
+    with pytest.raises(SottovoceError, match="counted without the ledger"):
+        replace(uncounted, ledger=Ledger.open(tmp_path)).send(release)
+    assert not engine.heard

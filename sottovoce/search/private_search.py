@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from sottovoce.choices import POOLINGS, Pooling
 from sottovoce.defaults import DEPTH, TOP
@@ -320,7 +320,7 @@ class PrivateSearch:
         It may have left in another way in the meantime.
         """
         if len(release.outgoing):
-            note_leaving(self.ledger, release.receipt)
+            note_leaving(self.ledger, release.receipt, self.engine)
 
     def _counted_anyway(self, error: EngineError, spent: float | None) -> EngineError:
         if self.ledger is None:
@@ -360,13 +360,27 @@ class PrivateSearch:
         return hit._replace(snippet=snippet(self._text(hit), hit.title, query))
 
 
-def note_leaving(ledger: Ledger | None, receipt: Receipt | None) -> None:
-    """Tell the ledger by which something was counted, if any was, that it leaves now."""
-    if receipt is None:
+class Destination(Protocol):
+    """What an engine says of itself to the ledger."""
+
+    name: str
+    remote: bool
+
+
+def note_leaving(ledger: Ledger | None, receipt: Receipt | None, engine: Destination) -> None:
+    """Tell the ledger that what it counted leaves now, or refuse it: then it must not leave.
+
+    What was counted for one engine is sent to no other: the ledger would not know of it.
+    """
+    if (ledger is None) != (receipt is None):
+        how = "without the ledger" if receipt is None else "by a ledger that is not at hand"
+        raise SottovoceError(f"this was counted {how}: count it anew; nothing was sent")
+    if ledger is None or receipt is None:
         return
-    if ledger is None:
+    entry = receipt.entry
+    if (entry.destination, entry.elsewhere) != (engine.name, engine.remote):
         raise SottovoceError(
-            "this was counted by a ledger that is not at hand: count it anew; nothing was sent"
+            "this was counted for another engine: count it anew for this one; nothing was sent"
         )
     ledger.note_leaving(receipt)
 

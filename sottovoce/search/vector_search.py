@@ -176,7 +176,7 @@ class PrivateVectorSearch:
         """
         require(top is None or top >= 1, f"ask for at least one hit, not {top}")
         noisy = release.noisy
-        note_leaving(self.ledger, release.receipt)
+        note_leaving(self.ledger, release.receipt, self.engine)
         try:
             near = self.boundary.send(release.outgoing, self.depth)
         except EngineError as error:
