@@ -28,9 +28,10 @@ from sottovoce.privacy import Knowledge, QueryLog, Released, attack, attack_comp
 from sottovoce.privacy.attacks.company.lists import (
     Listed,
     by_nearness_to_pool,
+    not_in,
     weights_by_looks,
 )
-from sottovoce.privacy.attacks.company.nearness import Learned
+from sottovoce.privacy.attacks.company.nearness import AMONG, Learned, Neighbours
 from sottovoce.privacy.attacks.company.public_texts import PublicTexts, queries_of
 from sottovoce.privacy.attacks.company.run import strings_near
 from sottovoce.privacy.attacks.company.sets import SeenSet, seen_sets, sets_of_cover
@@ -589,6 +590,79 @@ def test_a_kind_that_is_none_says_nothing_of_the_strings_it_was_learned_from(dem
     assert rows[like].mean() - rows[unlike].mean() > 4 * rows.std() / np.sqrt(len(like))
     foreign = fit_held_out(like, demo).log_ratio(["no string of it"], demo.vectors[:1])
     assert np.isfinite(foreign).all()
+
+
+def test_one_odd_line_of_a_list_takes_nothing_from_the_others(demo):
+    """However likely a weight makes it, what other texts stand for is compared as before."""
+    listed = PublicTexts(demo.strings[:50], demo)
+    (seen,) = seen_sets([demo.strings[:60]], ["skin"], demo.encoder)
+
+    def weights(texts):
+        return np.array([200.0 if text.startswith("?") else len(text) / 10 for text in texts])
+
+    without = Listed(listed, None, weights)(seen)
+    with_odd = Listed(PublicTexts([*listed, "?" * 27], demo), None, weights)(seen)
+    (odd,) = PublicTexts(["?" * 27], demo).standing
+    same = np.arange(60) != odd
+    assert np.allclose(with_odd[same], without[same])
+    assert (with_odd[:50].min() > with_odd[50:][same[50:]]).all(), "what stands for nothing"
+
+
+def test_capitals_of_a_pool_do_not_show_that_texts_are_compared_folded(demo):
+    """The kind of a text is read of the string that stands for it, as that is written."""
+    near = near_subjects(Pool(others(demo), "light"), SUBJECTS, 12)
+    order = np.random.default_rng(14).permutation(len(near))
+    known, asked = ([near[at] for at in part] for part in np.array_split(order, 2))
+    asked = [f"{text} now" for text in asked[:150]]
+    rng = np.random.default_rng(15)
+    capital = {text for text in others(demo) if text in {*near} or rng.random() < 0.3}
+    strings = [text.capitalize() if text in capital else text for text in others(demo)]
+    cover = mechanism(f"cover:k={K}", pool=Pool(strings, "light"))
+    report = attack_company(cover, released(cover, asked), asked, knowledge=Knowledge(known))
+    for name in ("classifier", "nearest", "nearest subject"):
+        assert above_chance(report.naming(name).group, report.chance)
+
+
+def test_a_history_or_a_kind_is_of_so_many_different_texts(demo, uniform):
+    """The same text again and again is near to nothing but itself."""
+    sets = released(uniform, SUBJECTS[:2])
+    known = Knowledge(["Tax  return", "tax return"] * 6, {"a": ["debt advice"] * 12})
+    report = attack_company(uniform, sets, SUBJECTS[:2], persons=["a", "a"], knowledge=known)
+    for name in ("history", "classifier", "nearest"):
+        assert report.not_tried[name]
+
+
+def test_a_pool_with_little_beside_what_is_attacked_is_attacked_all_the_same(demo):
+    for size, k in ((4, 2), (30, 7)):
+        cover = mechanism(f"cover:k={k}", pool=Pool(demo.strings[:size], "light"))
+        texts = [*demo.strings[:size], *SUBJECTS[:30]]
+        report = attack_company(cover, released(cover, texts), texts)
+        assert "too few strings" in report.not_tried["nearest subject"]
+        assert report.naming("sensitive subjects")
+    alone = [f"{text} now" for text in SUBJECTS[:30]]
+    assert len(strings_near(alone, Pool(demo.strings[:40], "light"))) > 10
+
+
+def test_a_string_is_not_its_own_neighbour(demo):
+    """Were it, strings on a list would be told from others by that alone."""
+    at = demo.place(SUBJECTS[0])
+    ranked = demo.best(demo.vectors[[at]], max(AMONG) + 1)[0].tolist()
+    nearest = [demo.strings[place] for place in ranked if place != at]
+    listed = PublicTexts([SUBJECTS[0], *nearest[:5]], demo)
+    (row,) = Neighbours(listed).rows([SUBJECTS[0]], demo.vectors[[at]])
+    assert row == pytest.approx(np.log([5.5] * len(AMONG)))
+    own, other = PublicTexts([SUBJECTS[0], nearest[0]], demo), demo.place(nearest[0])
+    assert own.to_pool[0] == pytest.approx(float(demo.vectors[at] @ demo.vectors[other]), abs=1e-6)
+    assert own.to_pool.max() < 1 - 1e-4
+    assert np.array_equal(own.some(np.array([1])).to_pool, own.to_pool[1:])
+
+
+def test_the_rest_of_a_list_holds_nothing_of_the_kind(demo, monkeypatch):
+    """However many texts of the kind are known, and learned from."""
+    monkeypatch.setattr(f"{PublicTexts.__module__}.LEARNED_FROM", 5)
+    listed, reference = PublicTexts(demo.strings[:40], demo), PublicTexts(demo.strings[:12], demo)
+    assert len(reference.sample) == 5
+    assert not_in(listed, reference).tolist() == [*range(12, 40)]
 
 
 def test_what_is_asked_again_is_read_with_every_belief(demo, uniform):
