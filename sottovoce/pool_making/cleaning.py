@@ -100,7 +100,8 @@ def cleaned(strings: Iterable[str], least: int = 1, thin: int = 1) -> Cleaned:
             left_out[TOO_RARE] = rare
     if thin > 1 and kept:
         chosen = _one_in(thin, [*kept])
-        left_out[NOT_CHOSEN.format(thin=thin)] = len(kept) - len(chosen)
+        if not_chosen := len(kept) - len(chosen):
+            left_out[NOT_CHOSEN.format(thin=thin)] = not_chosen
         kept = {folded: string for folded, string in kept.items() if folded in chosen}
     if not kept:
         raise UsageError(f"none of the {read} strings is left for a pool: take another source")
