@@ -271,6 +271,7 @@ def main() -> None:
         type=Path,
         help="put what is there into this page, whose other rows stay, and stop",
     )
+    parser.add_argument("--fill", action="store_true", help="put there only what it leaves empty")
     parser.add_argument("--figure", type=Path, help="draw what the page says")
     options = parser.parse_args()
     if options.figure and not options.page:
@@ -292,7 +293,7 @@ def main() -> None:
     if options.tables:
         print_tables(options.out)
     if options.page:
-        merge(options.page, sections(options.out))
+        merge(options.page, sections(options.out), only_fill=options.fill)
         on_page = read_sections(options.page.read_text("utf-8"))
         print_together(on_page)
         if options.figure:

@@ -42,6 +42,11 @@ class Measured:
     def first_depth(self) -> str:
         return self.ndcg.partition(",")[0]
 
+    def filled_by(self, other: Measured) -> Measured:
+        """With what the other says where this says nothing."""
+        empty = [name for name, value in vars(self).items() if not value]
+        return replace(self, **{name: getattr(other, name) for name in empty})
+
 
 @dataclass(frozen=True)
 class Row:
@@ -102,12 +107,20 @@ class Section:
         order = sorted(self.rows, key=_place)
         return (row.line for row in order)
 
-    def merged(self, new: Iterable[Row]) -> Section:
-        """With new rows, which replace what the old ones say of the same engine."""
+    def merged(self, new: Iterable[Row], *, only_fill: bool = False) -> Section:
+        """With new rows, which replace what the old ones say of the same engine.
+
+        ``only_fill``: they say only what the old ones leave empty.
+        """
         rows = {(row.queries, row.label): row for row in self.rows}
         for row in new:
             old = rows.get((row.queries, row.label), row)
             both = old.by_engine | row.by_engine
+            if only_fill:
+                both |= {
+                    engine: measured.filled_by(both[engine])
+                    for engine, measured in old.by_engine.items()
+                }
             in_order = {engine: both[engine] for engine in ENGINES if engine in both}
             rows[row.queries, row.label] = replace(row, by_engine=in_order)
         return replace(self, rows=tuple(rows.values()))
@@ -136,13 +149,14 @@ def read_sections(text: str) -> list[Section]:
     ]
 
 
-def merge(page: Path, new: Sequence[Section]) -> None:
+def merge(page: Path, new: Sequence[Section], *, only_fill: bool = False) -> None:
     """Put what was measured into a page; what stands before its tables stays, and old rows do."""
     text = page.read_text("utf-8")
     by_title = {section.title: section for section in read_sections(text)}
     for section in new:
         old = by_title.get(section.title, replace(section, rows=()))
-        by_title[section.title] = replace(old, plain=section.plain).merged(section.rows)
+        old = replace(old, plain=section.plain)
+        by_title[section.title] = old.merged(section.rows, only_fill=only_fill)
     tables = "\n".join(section.text for section in by_title.values())
     write_whole(page, f"{text.partition(chr(10) + '## ')[0]}\n{tables}".encode())
 

@@ -139,6 +139,9 @@ def test_a_page_keeps_what_was_not_measured_again(
         in after
     )
     assert "| 50 | aea | 1 | .10 |  | .20 | .300, .310 |" in after
+    fewer = Row(50, "aea", {"bm25": Measured("2", ".77", ".78", ".79", ".305, .315")})
+    merge(page, [Section("Made-Up", PLAIN, (fewer,))], only_fill=True)
+    assert "| 50 | aea | 1 | .10 | .78 | .20 | .300, .310 |" in page.read_text()
     print_together(read_sections(after))
     printed = capsys.readouterr().out
     assert "| **BM25**: the query itself | .500 |" in printed
