@@ -27,6 +27,9 @@ DASHES = ("-", "--", ":")
 MUTED = "#666666"
 """What is compared with: baselines, the diagonal, unrelated words."""
 
+LETTER_WIDTH, LINE_HEIGHT = 0.024, 0.06
+"""Of what is written beside points of a plane, as shares of its sides."""
+
 SHORTEST_ARROW = 0.06
 """Shorter segments of a path show no direction."""
 
@@ -47,6 +50,7 @@ _STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"],
 }
+_OVER_LINES = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5}
 _LEGEND: dict[str, Any] = {"frameon": False, "fontsize": 8}
 
 
@@ -113,8 +117,8 @@ def legend_below(figure: Figure, plots: Sequence[Axes]) -> None:
     """One legend under all plots, for what any of them shows; the figure grows to hold it."""
     named: dict[str, Any] = {}
     for plot in plots:
-        handles, names = plot.get_legend_handles_labels()
-        named = dict(zip(names, handles, strict=True)) | named
+        for handle, name in zip(*plot.get_legend_handles_labels(), strict=True):
+            named.setdefault(name, handle)
     if not named:
         return
     # About 14 letters of this size fit an inch, and the line before a name takes 6 of them.
@@ -193,7 +197,7 @@ def plane(
     beside the first and the last point of a path, where there is room.
     """
     plot.plot([0, 1], [0, 1], color=MUTED, linestyle=":", linewidth=1)
-    taken: list[Any] = []
+    taken: list[tuple[Any, str]] = []
     for number, (name, (risk, utility)) in enumerate(paths.items()):
         drawn = look(number) if looks is None else looks[name]
         points = np.column_stack([np.asarray(risk, dtype=float), np.asarray(utility, dtype=float)])
@@ -205,13 +209,20 @@ def plane(
                 tip = middle + (end - start) * 1e-3
                 plot.annotate("", xy=tuple(tip), xytext=tuple(middle), arrowprops=arrow)
         for point, text in zip(points[[0, -1]], (ends or {}).get(name, ()), strict=False):
-            if all((np.abs(point - other) > (0.09, 0.06)).any() for other in taken):
-                beside(plot, text, point, color=drawn["color"])
-                taken.append(point)
+            if all(_apart(point, text, *other) for other in taken):
+                beside(plot, text, point, color=drawn["color"], bbox=_OVER_LINES)
+                taken.append((point, text))
     plot.set_xlim(-0.02, 1.02)
     plot.set_ylim(-0.02, 1.02)
     plot.set_aspect("equal")
     label(plot, x=x, y=y, legend=legend and bool(paths))
+
+
+def _apart(one: Any, text: str, other: Any, other_text: str) -> bool:
+    """Whether texts to the right of two points do not touch."""
+    across, up = other - one
+    left_text = text if across > 0 else other_text
+    return bool(abs(across) > LETTER_WIDTH * (len(left_text) + 1) or abs(up) > LINE_HEIGHT)
 
 
 def beside(plot: Axes, text: str, point: Any, **style: Any) -> None:
@@ -283,7 +294,8 @@ def radar(
     plot.set_yticks([0.25, 0.5, 0.75, 1], ["", ".5", "", "1"], fontsize=7, color=MUTED)
     plot.set_rlabel_position(60)
     plot.spines["polar"].set_color("#dddddd")
-    plot.set_title(literal(title), fontsize=10, pad=18)
+    # At a height of its own: one that matplotlib moves is cut off at the top.
+    plot.set_title(literal(title), fontsize=10, y=1.16)
 
 
 def polar_scatter(

@@ -456,13 +456,33 @@ def test_ends_of_paths_are_written_where_there_is_room():
     assert [text.get_text() for text in plot.texts if text.get_text()] == ["1", "50"]
 
 
+def test_longer_ends_of_paths_need_more_room():
+    def written(*ends):
+        _, (plot,) = new_figure(width=3.4, height=3.5)
+        plane(plot, {"a": ([0.5, 0.6], [0.6, 0.6])}, ends={"a": ends})
+        return [text.get_text() for text in plot.texts if text.get_text()]
+
+    assert written("20", "10") == ["20", "10"]
+    assert written("k=20", "k=10") == ["k=20"]
+
+
 def test_a_legend_below_names_what_any_plot_shows_once():
     figure, (first, second) = new_figure(1, 2)
     lines(first, {"a": ([0, 1], [0, 1]), "b": ([0, 1], [1, 0])}, legend=False)
     lines(second, {"b": ([0, 1], [0, 1]), "c": ([0, 1], [1, 0])}, legend=False)
     legend_below(figure, [first, second])
-    assert sorted(each.get_text() for each in figure.legends[0].get_texts()) == ["a", "b", "c"]
+    assert [each.get_text() for each in figure.legends[0].get_texts()] == ["a", "b", "c"]
     assert first.get_legend() is None
+
+
+def test_titles_of_radars_are_inside_the_figure(tmp_path):
+    figure, plots = new_figure(1, 2, width=2.5, height=2.5, polar=True)
+    for plot in plots:
+        radar(plot, ["recall", "nDCG", "obf."], {"one": [1, 1, 1]}, title="cover")
+    legend_below(figure, plots)
+    save_figure(figure, tmp_path / "radar.png")
+    for plot in plots:
+        assert plot.title.get_window_extent().y1 <= figure.bbox.y1
 
 
 def test_heat_maps_show_the_epsilon_at_which_the_grid_was_run():
