@@ -38,12 +38,11 @@ from sottovoce.experiments.schema.experiment import FROM_COLLECTION, Texts
 from sottovoce.experiments.schema.values import WITHOUT_ENCODER
 from sottovoce.files import files_hash
 from sottovoce.mechanisms import parse
-from sottovoce.mechanisms.base import SetMechanism
 from sottovoce.mechanisms.build import Facts, resource_kind
 
 LAYOUT = 3
 """Raised when the same version, settings and contents would give another result."""
-SETS_LAYOUT = 1
+SETS_LAYOUT = 2
 """The same of attacks on sets, which alone are run again when it is raised."""
 BY_CONTENT = ("file", "log", "resources", "tasks", "test")
 """Fields of jobs that name something whose content enters instead."""
@@ -68,7 +67,7 @@ class Fingerprints:
         settings = _settings(asdict(job))
         if isinstance(job, Search | Leak):
             settings["source"] = [self.key(Draw(job.source)), job.source.mechanism]
-        if isinstance(job, Leak) and _are_sets(job.source.spec):
+        if isinstance(job, Leak) and job.source.are_sets:
             settings["sets_layout"] = SETS_LAYOUT
         if isinstance(job, Draw):
             for name in ("mechanism", "parameter"):  # Names in tables, which variants do not hold.
@@ -183,10 +182,6 @@ def digest(content: Any) -> str:
     """The sha256 of anything that JSON can write; the order of keys does not matter."""
     data = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(data.encode()).hexdigest()
-
-
-def _are_sets(spec: str | None) -> bool:
-    return spec is not None and issubclass(parse(spec)[0], SetMechanism)
 
 
 def _encoder_facts(names: Iterable[str]) -> Facts:

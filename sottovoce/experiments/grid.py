@@ -28,9 +28,16 @@ from sottovoce.experiments.schema.experiment import (
     Utility,
 )
 from sottovoce.experiments.schema.values import judged_queries
+from sottovoce.mechanisms.base import SetMechanism
+from sottovoce.mechanisms.build import kind, names
+from sottovoce.privacy.attacks.run_state import ATTACKS
 
 NEIGHBOUR_RANKS = (1, 5, 10, 20, 50, 100, 200, 500, 1000)
 """Neighbours whose distances are measured: those of Feyisetan et al. (WSDM 2020), figure 1."""
+
+
+AS_SETS = tuple(attack for attack in ATTACKS if attack != "means")
+"""What sets are attacked with, whatever the file names: all that applies to sets."""
 
 
 # Jobs
@@ -55,6 +62,15 @@ class Source:
     texts: Texts
     parameter: str = "epsilon"
     """What ``epsilon`` is a value of, for messages and names of files."""
+
+    @property
+    def are_sets(self) -> bool:
+        """Whether the variants of a query are a set, in which one stands for it.
+
+        A plan is also made of a file with a wrong spec, to tell what else is wrong: that is none.
+        """
+        name = (self.spec or "").partition(":")[0].strip()
+        return name in names() and issubclass(kind(name), SetMechanism)
 
 
 @dataclass(frozen=True)
@@ -247,23 +263,34 @@ def _searches(experiment: Experiment) -> Iterator[Job]:
 
 
 def _leaks(experiment: Experiment) -> Iterator[Job]:
-    """Each kind of measure apart: whoever adds one does not repeat the others."""
+    """Each kind of measure apart: whoever adds one does not repeat the others.
+
+    Sets are attacked as sets wherever anything is attacked, and all of them: few attackers of words
+    say little of a set, and few queries little of what attackers learn from all.
+    """
     asked, nothing = experiment.privacy, Privacy(similarity=(), inference_encoders=(), attacks=())
-    parts = []
+    sources = list(_sources(experiment))
+    sets = [source for source in sources if source.are_sets]
+    others = [source for source in sources if not source.are_sets]
+    parts: list[tuple[Privacy, list[Source]]] = []
     if asked.similarity:
         encoder = asked.similarity_encoder if "semantic" in asked.similarity else "auto"
-        parts.append(replace(nothing, similarity=asked.similarity, similarity_encoder=encoder))
+        similar = replace(nothing, similarity=asked.similarity, similarity_encoder=encoder)
+        parts.append((similar, sources))
     if asked.log is not None:
         parts += [
-            replace(nothing, log=asked.log, inference_encoders=(encoder,))
+            (replace(nothing, log=asked.log, inference_encoders=(encoder,)), sources)
             for encoder in asked.inference_encoders
         ]
     if "means" in asked.attacks and asked.log is not None:
-        parts.append(replace(nothing, log=asked.log, attacks=("means",)))
+        parts.append((replace(nothing, log=asked.log, attacks=("means",)), others))
     if attacks := tuple(attack for attack in asked.attacks if attack != "means"):
-        parts.append(replace(nothing, log=asked.log, attacks=attacks, attacked=asked.attacked))
-    for part in parts:
-        for source in _sources(experiment):
+        words = replace(nothing, log=asked.log, attacks=attacks, attacked=asked.attacked)
+        parts.append((words, others))
+    if asked.attacks or (asked.log is not None and asked.inference_encoders):
+        parts.append((replace(nothing, log=asked.log, attacks=AS_SETS), sets))
+    for part, attacked in parts:
+        for source in attacked:
             yield Leak(source, part)
 
 

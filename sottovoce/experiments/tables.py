@@ -19,6 +19,8 @@ deep as the pool of the private search with the same setting is large."""
 
 ON_SETS = "attackers of sets"
 """The fact of the manifest that says what attackers knew who name a query among those that left."""
+UNTRIED_ON_SETS = "attacks on sets that were not tried"
+"""The fact that says which of them were not tried, and why."""
 
 QUERIES = {
     "collection": "string",

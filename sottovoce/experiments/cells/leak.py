@@ -9,10 +9,10 @@ from sottovoce.encoders import load_encoder
 from sottovoce.experiments.cells.draw import Variants
 from sottovoce.experiments.grid import Leak, Source
 from sottovoce.experiments.measures import CHANCE, Measure
-from sottovoce.experiments.naming import without_path
+from sottovoce.experiments.naming import collection_name, without_path
 from sottovoce.experiments.resource_cache import ResourceCache, pipeline
 from sottovoce.experiments.store import CellResult
-from sottovoce.experiments.tables import ON_SETS, PRIVATE, make_table
+from sottovoce.experiments.tables import ON_SETS, PRIVATE, UNTRIED_ON_SETS, make_table
 from sottovoce.privacy import Inference, RiskReport, WordRecovery, attack
 from sottovoce.privacy.attacks.company.report import CompanyReport
 from sottovoce.privacy.attacks.releases import Released
@@ -141,14 +141,20 @@ def _shares(recovery: WordRecovery) -> Iterator[Leaked]:
 def _attackers(source: Source, report: RiskReport) -> dict[str, Any]:
     """What each attacker knew, and what was not tried."""
     facts: dict[str, Any] = {}
+    of = {"mechanism": source.mechanism}
+    not_tried = report.not_tried
     attacks: list[WordRecovery | Inference] = [made for _, made in report.recoveries]
     attacks += [made for _, made in report.inferences]
     if attacks:
         facts["attackers"] = {without_path(made.attack): made.knows for made in attacks}
     if report.company:
-        facts[ON_SETS] = {naming.attack: naming.knows for naming in report.company.namings}
-    if report.not_tried:
-        facts["attacks that were not tried"] = {"mechanism": source.mechanism, **report.not_tried}
+        of_set = {**of, "collection": collection_name(source.collection)}
+        on_sets = report.company.not_tried
+        not_tried = {name: why for name, why in not_tried.items() if name not in on_sets}
+        knows = {naming.attack: naming.knows for naming in report.company.namings}
+        facts |= {ON_SETS: of_set | knows, UNTRIED_ON_SETS: of_set | on_sets}
+    if not_tried:
+        facts["attacks that were not tried"] = of | not_tried
     return facts
 
 

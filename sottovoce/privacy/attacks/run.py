@@ -103,7 +103,8 @@ def attack(
         How many variants the attacker sees, one number after the other, and all of them in the
         end; 1, 5, 20 and 50 by default.
     attacks
-        Some of ``ATTACKS``; all by default.
+        Some of ``ATTACKS``; all by default. A set is attacked by all that applies to sets,
+        whichever of them are named; without any, nothing is tried beside query inference.
     denoiser
         A network for one more attack on words. It must have been trained for this mechanism,
         release, number of variants, and log without what is attacked (``train_denoiser``).
@@ -156,15 +157,17 @@ def attack(
                     run.by_answers(log, asked)
         if "remade" in run.attacks and isinstance(mechanism, TextMechanism):
             run.by_remaking(log, mechanism, space)
-    if set(run.attacks) <= BY_TEXTS and denoiser is None:
+    if isinstance(mechanism, SetMechanism):
+        run.not_tried["words"] = WHOLE_TEXTS
+        if run.attacks:
+            run.by_company(mechanism, session, history)
+    elif set(run.attacks) <= BY_TEXTS and denoiser is None:
         pass  # Only ways to compare texts were asked for.
     elif mechanism is None or isinstance(mechanism, WordMechanism):
         run.by_place(mechanism)
     else:
         run.not_tried["words"] = WHOLE_TEXTS
-        if isinstance(mechanism, SetMechanism):
-            run.by_company(mechanism, session, history)
-        elif not isinstance(mechanism, PoolMechanism):
+        if not isinstance(mechanism, PoolMechanism):
             computes = isinstance(mechanism, TextMechanism) and not mechanism.may_repeat
             run.not_tried["aligned"] = COMPUTED if computes else REWRITTEN
         elif log is not None and "aligned" in run.attacks:
