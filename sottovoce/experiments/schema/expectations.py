@@ -32,6 +32,7 @@ from sottovoce.experiments.measures import (
     ANGLE,
     AUDITED,
     AUDITORS,
+    CHANCE,
     DENIABILITY,
     DISTANCE,
     INFERENCE,
@@ -184,7 +185,7 @@ def unmeasured(experiment: Experiment, partial: bool = False) -> Iterator[tuple[
         what is expected of it.
     """
     planned: dict[str, list[Rows]] = {table: [] for table in COLUMNS}
-    for table, rows in _planned(experiment):
+    for table, rows in _planned(experiment, _named_attacks(experiment)):
         planned[table].append(rows)
     if partial:
         planned = {table: rows or [{}] for table, rows in planned.items()}
@@ -220,8 +221,19 @@ def _problem(planned: list[Rows], where: dict[str, Value]) -> str | None:
     return "no cell of the plan has all of this"
 
 
-def _planned(experiment: Experiment) -> Iterator[tuple[str, Rows]]:
-    """The rows of each cell of the plan, and their table."""
+def _named_attacks(experiment: Experiment) -> set[str]:
+    """What is expected of attacks that guess, whichever they are."""
+    labels = {figure.measure for figure in experiment.expected}
+    labels |= {order.measure for order in experiment.expected_orders}
+    return {label for label in labels if Measure.read(label).kind in INFERENCE}
+
+
+def _planned(experiment: Experiment, on_sets: set[str]) -> Iterator[tuple[str, Rows]]:
+    """The rows of each cell of the plan, and their table.
+
+    on_sets
+        What attacks on sets measure: their names show when they run.
+    """
     utility = {measure.label for measure in _utility_measures(experiment.utility)}
     risks = {measure.label for measure in _privacy_measures(experiment.privacy)}
     for job in (job for stage in plan(experiment) for job in stage):
@@ -232,13 +244,18 @@ def _planned(experiment: Experiment) -> Iterator[tuple[str, Rows]]:
             case Search(source):
                 rows = _of_source(source) | _of_engine(job)
                 yield "queries", rows | {"system": {PRIVATE, SAME_DEPTH}, "measure": {*utility}}
-                yield "quipu", rows | {"utility": {*utility}, "measure": {*risks, STRONGEST.label}}
+                rows |= {"utility": {*utility}, "measure": {*risks, STRONGEST.label}}
+                if source.are_sets:  # Along their curve n may differ.
+                    rows |= {"n": set(), "measure": {*on_sets, STRONGEST.label}}
+                yield "quipu", rows
             case Baseline():
                 rows = {"mechanism": {""}, "epsilon": set(), "release": {""}, "n": {0}, "seed": {0}}
                 rows |= {"collection": {collection_name(job.collection)}, "system": {NO_PRIVACY}}
                 yield "queries", rows | _of_engine(job) | {"measure": {*utility}}
             case Leak(source):
                 leaked = {measure.label for measure in _privacy_measures(job.privacy)}
+                if source.are_sets and job.privacy.attacks:
+                    leaked = {*on_sets, CHANCE.label}
                 rows = {"engine": {""}, "reranker": {""}, "system": {PRIVATE}, "measure": {*leaked}}
                 yield "queries", _of_source(source) | rows
             case Deny():
