@@ -75,20 +75,37 @@ class Strongest:
 def strongest(results: Results, collection: str) -> dict[Setting, Strongest]:
     """The strongest attack on each setting; settings that nothing attacked are left out.
 
-    Query inference that names the query at the first guess has all of its words.
+    So are sets that were not attacked as such: who compares texts with a log gets little from them,
+    and that says nothing. Query inference that names the query at the first guess has all of its
+    words.
     """
+    unattacked = not_attacked_as_sets(results, collection)
     by_setting: dict[Setting, list[Strongest]] = {}
     for measure in results.measures(Place(collection), "words", "lazy"):
         grid = results.grid(measure, Place(collection))
         for setting, row in zip(grid.settings, grid.values, strict=True):
             measured = np.flatnonzero(~np.isnan(row))
-            if not len(measured):
+            if not len(measured) or setting in unattacked:
                 continue
             queries = tuple(grid.queries[number] for number in measured)
             by_setting.setdefault(setting, []).append(Strongest(measure, queries, row[measured]))
     return {
         setting: best for setting, attacks in by_setting.items() if (best := _strongest(attacks))
     }
+
+
+def not_attacked_as_sets(results: Results, collection: str) -> list[Setting]:
+    """The settings that send sets, and that no attack on sets was run on."""
+    place = Place(collection)
+    grids = {measure: results.grid(measure, place) for measure in results.measures(place, "lazy")}
+    attacked = {
+        setting
+        for measure, grid in grids.items()
+        if results.is_on_sets(measure.detail)
+        for setting in grid.settings
+    }
+    measured = dict.fromkeys(setting for grid in grids.values() for setting in grid.settings)
+    return [each for each in measured if each.axis.is_set and each not in attacked]
 
 
 def shown_on_sets(results: Results, collection: str) -> list[Measure]:

@@ -5,9 +5,11 @@ Labels in the tables are parsed here, once; everything else works with measures.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
+from inspect import get_annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,18 +31,55 @@ from sottovoce.experiments.tables import (
     FILES,
     ON_SETS,
     PRIVATE,
+    UNTRIED_ON_SETS,
     make_table,
     need_arrow,
 )
 from sottovoce.files import parse_json
 from sottovoce.mechanisms import parse
-from sottovoce.mechanisms.base import SetMechanism
+from sottovoce.mechanisms.base import Mechanism, SetMechanism, public_name
 from sottovoce.types import Float64Array
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 EPSILON = "epsilon"
+UNKNOWN = "what is not recorded"
+OF = frozenset(("collection", "mechanism"))
+"""What facts on attacks are about; their other entries are attacks."""
+
+
+class Parameter(NamedTuple):
+    """What a curve runs over.
+
+    Others of the same name, of mechanisms that have nothing to do with each other, mean something
+    else: ``owner`` is the mechanism that it comes from. Epsilon has none.
+    """
+
+    name: str = EPSILON
+    owner: str = ""
+
+    @classmethod
+    def of(cls, kind: type[Mechanism], name: str) -> Parameter:
+        """The parameter of this public name; what is built on a mechanism shares its own."""
+        if name == EPSILON:
+            return cls()
+        fields = {field.name for field in kind.parameters() if public_name(field) == name}
+        having = [each for each in kind.__mro__ if not fields.isdisjoint(get_annotations(each))]
+        first = having[-1] if having else kind
+        return cls(name, getattr(first, "name", first.__name__))
+
+
+def parameter_names(parameters: Iterable[Parameter]) -> dict[Parameter, str]:
+    """How each is called among the others: with its owner, if not all of its name have the same."""
+    distinct = dict.fromkeys(parameters)
+    called = Counter(parameter.name for parameter in distinct)
+    return {
+        parameter: parameter.name
+        if called[parameter.name] == 1
+        else f"{parameter.name} of {parameter.owner}"
+        for parameter in distinct
+    }
 
 
 class Axis(NamedTuple):
@@ -50,7 +89,7 @@ class Axis(NamedTuple):
     and the mechanism decides itself how many queries that are.
     """
 
-    parameter: str = EPSILON
+    parameter: Parameter = Parameter()
     larger_hides: bool = False
     is_set: bool = False
 
@@ -58,7 +97,7 @@ class Axis(NamedTuple):
 class Point(NamedTuple):
     """A place on a curve: ``value`` is None where there is nothing to vary."""
 
-    parameter: str = EPSILON
+    parameter: Parameter = Parameter()
     value: float | None = None
 
     @classmethod
@@ -90,7 +129,7 @@ class Setting(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.mechanism}, {self.release}, n={self.n}" + (
-            "" if self.epsilon is None else f", {self.axis.parameter}={self.epsilon:g}"
+            "" if self.epsilon is None else f", {self.axis.parameter.name}={self.epsilon:g}"
         )
 
 
@@ -236,13 +275,37 @@ class Results:
             by_setting[setting] = {query: value for query, value in values if not np.isnan(value)}
         return by_setting
 
-    def knowledge(self, attack: str) -> str:
-        """What the attacker behind a measure knew, in words."""
-        for kind in ("attackers", ON_SETS):
-            for attackers in self.manifest["facts"].get(kind, ()):
-                if attack in attackers:
-                    return str(attackers[attack])
-        return "what is not recorded"
+    def knowledge(self, attack: str, collection: str, mechanism: str = "") -> str:
+        """What the attacker behind a measure knew, in words.
+
+        That of each mechanism, where it differs and ``mechanism`` names none.
+        """
+        of_mechanisms: dict[str, dict[str, None]] = {}
+        for facts in (*self._facts("attackers"), *self._facts(ON_SETS)):
+            of = facts.get("mechanism", "")
+            here = facts.get("collection", collection) == collection
+            if attack in facts and here and ({mechanism, of} & {""} or mechanism == of):
+                of_mechanisms.setdefault(str(facts[attack]), {})[of] = None
+        if len(of_mechanisms) < 2:
+            return next(iter(of_mechanisms), UNKNOWN)
+        named = ((", ".join(filter(None, of)), knows) for knows, of in of_mechanisms.items())
+        return "; or ".join(f"of {of}: {knows}" if of else knows for of, knows in named)
+
+    def untried_on_sets(self, collection: str) -> dict[tuple[tuple[str, ...], str], list[str]]:
+        """Attacks on sets that were not tried, by mechanisms and reason."""
+        mechanisms: dict[tuple[str, str], dict[str, None]] = {}
+        for facts in self._facts(UNTRIED_ON_SETS):
+            if facts["collection"] == collection:
+                for attack in facts.keys() - OF:
+                    mechanisms.setdefault((attack, facts[attack]), {})[facts["mechanism"]] = None
+        untried: dict[tuple[tuple[str, ...], str], list[str]] = {}
+        for (attack, why), of in sorted(mechanisms.items()):
+            untried.setdefault((tuple(of), why), []).append(attack)
+        return untried
+
+    def _facts(self, kind: str) -> Sequence[dict[str, Any]]:
+        facts: Sequence[dict[str, Any]] = self.manifest["facts"].get(kind, ())
+        return facts
 
     def axis(self, mechanism: str) -> Axis:
         """What the curves of a mechanism run over; ``mechanism`` is its name in tables."""
@@ -254,10 +317,10 @@ class Results:
         for system in self.manifest.get("experiment", {}).get("systems", ()):
             with suppress(UsageError):  # A mechanism that is not here any more.
                 kind, _ = parse(system["spec"])
-                parameter = system.get("parameter", EPSILON)
-                larger_hides = kind.hides_more_the_larger(parameter)
+                name = system.get("parameter", EPSILON)
+                larger_hides = kind.hides_more_the_larger(name)
                 is_set = issubclass(kind, SetMechanism)
-                axes[system["label"]] = Axis(parameter, larger_hides, is_set)
+                axes[system["label"]] = Axis(Parameter.of(kind, name), larger_hides, is_set)
         return axes
 
     def means(self, measure: Measure, place: Place, system: str = PRIVATE) -> dict[Setting, float]:
@@ -267,7 +330,20 @@ class Results:
 
     def is_on_sets(self, attack: str) -> bool:
         """Whether an attack names which of the queries that left stands for the one asked."""
-        return any(attack in attackers for attackers in self.manifest["facts"].get(ON_SETS, ()))
+        return attack in self._on_sets
+
+    @cached_property
+    def _on_sets(self) -> frozenset[str]:
+        """As recorded; where it was not, all that met sets alone and are no encoder."""
+        if recorded := self._facts(ON_SETS):
+            return frozenset(name for facts in recorded for name in facts) - OF
+        met: dict[str, set[bool]] = {}
+        for group in self.groups:
+            if group.measure.kind == "lazy":
+                rows = self.grid(group.measure, group.place).settings
+                met.setdefault(group.measure.detail, set()).update(row.axis.is_set for row in rows)
+        encoders = {name for facts in self._facts("encoders") for name in facts}
+        return frozenset(name for name, are_sets in met.items() if are_sets == {True}) - encoders
 
     def grid(self, measure: Measure | str, place: Place, system: str = PRIVATE) -> Grid:
         """The same as an array; settings and queries in order of appearance."""

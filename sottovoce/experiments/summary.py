@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from sottovoce.encoders import load_encoder
-from sottovoce.experiments.estimates import estimates
+from sottovoce.experiments.estimates import estimates, not_attacked_as_sets
 from sottovoce.experiments.measures import MAIN_MEASURE, POOL, Measure, MeasureKind
 from sottovoce.experiments.results import SETTING, Place, Results, Setting
 from sottovoce.experiments.tables import NO_PRIVACY, PRIVATE, SAME_DEPTH
@@ -141,11 +141,15 @@ def _strongest(results: Results, collection: str, kind: MeasureKind) -> Estimate
     """The strongest attack on each setting, which is named with what the attacker knew."""
     attacks: dict[Setting, list[_Attack]] = {}
     for measure in results.measures(Place(collection), kind):
-        by = {"by": measure.detail, "knows": results.knowledge(measure.detail)}
         for setting, number in _estimates(results, measure, Place(collection), PRIVATE).items():
+            knows = results.knowledge(measure.detail, collection, setting.mechanism)
+            by = {"by": measure.detail, "knows": knows}
             attacks.setdefault(setting, []).append(_Attack(number["value"], {**number, **by}))
+    unattacked = not_attacked_as_sets(results, collection)
     return {
-        setting: best.number for setting, tried in attacks.items() if (best := strongest(tried))
+        setting: best.number
+        for setting, tried in attacks.items()
+        if setting not in unattacked and (best := strongest(tried))
     }
 
 
@@ -168,7 +172,7 @@ def _made_by(manifest: dict[str, Any], setting: Setting) -> dict[str, Any]:
             spec: str = system["spec"]
             if setting.epsilon is not None:
                 given = write_value(setting.epsilon)
-                spec += f"{',' if ':' in spec else ':'}{setting.axis.parameter}={given}"
+                spec += f"{',' if ':' in spec else ':'}{setting.axis.parameter.name}={given}"
             texts = system["texts"]
             return {"spec": spec, "texts": texts, "pool_sha256": _pool_sha256(manifest, texts)}
     return {"spec": None, "texts": None, "pool_sha256": None}

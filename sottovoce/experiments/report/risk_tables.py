@@ -7,7 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from sottovoce.experiments.estimates import Strongest, quipu_scores, shown_on_sets, strongest
+from sottovoce.experiments.estimates import (
+    Strongest,
+    not_attacked_as_sets,
+    quipu_scores,
+    shown_on_sets,
+    strongest,
+)
 from sottovoce.experiments.measures import (
     CHANCE,
     INFERENCE,
@@ -22,6 +28,7 @@ from sottovoce.experiments.report.table import (
     MOST_ROWS,
     NOTHING,
     SHARE_INTERVALS,
+    UNRECORDED,
     Cell,
     Number,
     Row,
@@ -33,6 +40,7 @@ from sottovoce.experiments.report.table import (
     point_column,
     sized,
     sizes,
+    symbols,
     with_best,
 )
 from sottovoce.experiments.results import Place, Results, Setting, curves
@@ -59,6 +67,11 @@ SETS_RISK = (
     "the one asked; chance: how often a blind guess does."
 )
 NO_PROOF = "These are the attacks that were run: a better one may get more."
+NO_CHANCE = "How often a blind guess at a set is right was not recorded: run the experiment again."
+SHOWN_ON_SETS = (
+    "Of attacks on sets here are the strongest, and the one that knows nothing of what people ask, "
+    "at the first guess."
+)
 FLAG_LETTERS: dict[Flag, str] = {
     "degenerate": "d",
     "stable": "s",
@@ -113,6 +126,7 @@ def best_trades(results: Results, place: Place) -> Table | None:
     grids = [grid, *(results.grid(attack, Place(place.collection)) for attack in attackers)]
     names = RowNames(results, place.collection, utility)
     columns, rows = _both(results, place, names, trades, risk, utility)
+    is_recorded = results.means(SENT, Place(place.collection)) or UNRECORDED in names.shared
     return Table(
         name=slug("trades", *place),
         title=f"The best trades, {place_name(place)}",
@@ -122,10 +136,11 @@ def best_trades(results: Results, place: Place) -> Table | None:
         columns=columns,
         rows=rows,
         notes=(
-            *_on_sets(results, attackers),
+            *(() if is_recorded else (f"{UNRECORDED.capitalize()}.",)),
+            *_on_sets(results, place.collection, risk),
             "Means decide who is here: with overlapping intervals another sample of queries may "
             "choose others.",
-            *_knowledge(results, attackers),
+            *_knowledge(results, place.collection, attackers),
         ),
     )
 
@@ -157,7 +172,11 @@ def by_queries(results: Results, place: Place) -> Table | None:
         f"{names.shared}; {MEAN_INTERVALS}, lazy: {SHARE_INTERVALS}.",
         columns=columns,
         rows=rows,
-        notes=(NO_PROOF, *_on_sets(results, attackers), *_knowledge(results, attackers)),
+        notes=(
+            NO_PROOF,
+            *_on_sets(results, place.collection, risk),
+            *_knowledge(results, place.collection, attackers),
+        ),
         folded=len(rows) > MOST_ROWS,
     )
 
@@ -185,7 +204,7 @@ def _both(
         all_known = Number(1.0, by="the query is sent")
         unknown = ("",) * (len(names.heads) - 1)
         nothing = (None,) if chance else ()
-        rows.append((NO_PRIVACY, *unknown, NOTHING, "1", all_known, *nothing, itself))
+        rows.append((NO_PRIVACY, *unknown, NOTHING, 1, all_known, *nothing, itself))
     return (*names.heads, head, *told), tuple(rows)
 
 
@@ -247,15 +266,52 @@ def _on_sets_listed(
     )
 
 
-def _on_sets(results: Results, attacks: Iterable[Measure]) -> list[str]:
-    """What the risk of a set is, and what it is compared with, where there is one."""
-    return [SETS_RISK] if any(results.is_on_sets(attack.detail) for attack in attacks) else []
+def _on_sets(results: Results, collection: str, risk: Mapping[Setting, Number]) -> Iterator[str]:
+    """What the risk of a set is and is compared with, and what was not tried on it."""
+    yield from _unattacked(results, collection)
+    on_sets = [setting for setting in risk if setting.axis.is_set]
+    if not on_sets:
+        return
+    yield SETS_RISK
+    chance = results.means(CHANCE, Place(collection))
+    if not all(setting in chance for setting in on_sets):
+        yield NO_CHANCE
+    below = [each for each in on_sets if risk[each].value < chance.get(each, 0)]
+    if below:
+        names = symbols(setting.point for setting in below)
+        told = (
+            each.mechanism
+            if each.epsilon is None
+            else f"{each.mechanism} at {names[each.axis.parameter]} = {each.epsilon:g}"
+            for each in below
+        )
+        yield (
+            f"The strongest attack on {', '.join(told)} got less than a blind guess would: "
+            "that is chance, or an attacker on the wrong track, and no protection. The risk is at "
+            "least that of a blind guess."
+        )
+    yield from _untried(results, collection)
 
 
-def _knowledge(results: Results, attacks: Iterable[Measure]) -> list[str]:
+def _unattacked(results: Results, collection: str) -> Iterator[str]:
+    """What sends sets, and was not attacked as that."""
+    if settings := not_attacked_as_sets(results, collection):
+        names = ", ".join(dict.fromkeys(setting.mechanism for setting in settings))
+        yield f"No attack on sets was run on {names}: the risk of its sets was not measured."
+
+
+def _untried(results: Results, collection: str) -> Iterator[str]:
+    """Which attacks on sets were not tried, and why: a sentence a reason."""
+    for (mechanisms, why), attacks in results.untried_on_sets(collection).items():
+        reason, _, remedy = why.partition(": ")
+        why = reason if "--" in remedy else why  # Options of another command.
+        yield f"Not tried on {', '.join(mechanisms)}: {', '.join(attacks)} ({why})."
+
+
+def _knowledge(results: Results, collection: str, attacks: Iterable[Measure]) -> list[str]:
     """What each attacker knew: no risk is shown without it."""
     names = dict.fromkeys(measure.detail for measure in attacks if measure != CHANCE)
-    return [f"{name}: the attacker knows {results.knowledge(name)}." for name in names]
+    return [f"{name}: the attacker knows {results.knowledge(name, collection)}." for name in names]
 
 
 def _attack_numbers(
@@ -295,10 +351,10 @@ def _strongest(results: Results, collection: str, attacks: Mapping[Setting, Stro
         f"{sized(*grids)}{names.shared}; words: {MEAN_INTERVALS}, lazy: {SHARE_INTERVALS}.",
         notes=(
             NO_PROOF,
-            *_on_sets(results, attackers),
+            *_on_sets(results, collection, risk),
             "The strongest is chosen by the same means that are shown, which errs on the side of "
             "the attacker.",
-            *_knowledge(results, attackers),
+            *_knowledge(results, collection, attackers),
         ),
     )
 
@@ -337,7 +393,11 @@ def _listed(
         name=name,
         title=title,
         caption=f"{caption}. {sized(*grids.values())}{names.shared}; {intervals}.",
-        notes=(NO_PROOF, *_knowledge(results, labels)),
+        notes=(
+            NO_PROOF,
+            *_unattacked(results, collection),
+            *_knowledge(results, collection, labels),
+        ),
     )
 
 
@@ -352,7 +412,8 @@ def quipu_tables(results: Results, place: Place) -> Iterator[Table]:
     scores: dict[str, dict[Setting, QuipuScore]] = {}
     inference = results.measures(Place(place.collection), *INFERENCE)
     on_logs = [measure for measure in inference if not results.is_on_sets(measure.detail)]
-    for risk in (*on_logs, *shown_on_sets(results, place.collection), STRONGEST):
+    on_sets = shown_on_sets(results, place.collection)
+    for risk in (*on_logs, *on_sets, STRONGEST):
         if by_curve := quipu_scores(results, place, risk, utility):
             scores[risk.label] = by_curve
     scored_curves = list(dict.fromkeys(curve for by_curve in scores.values() for curve in by_curve))
@@ -363,7 +424,7 @@ def quipu_tables(results: Results, place: Place) -> Iterator[Table]:
     if STRONGEST.label in scores:
         by_setting = strongest(results, place.collection)
         attackers += [attack.attack for attack in by_setting.values()]
-    knowledge = _knowledge(results, attackers)
+    knowledge = _knowledge(results, place.collection, attackers)
     all_scores = [score for by_curve in scores.values() for score in by_curve.values()]
     seeds = results.grid(utility, place).seeds
     size = sizes((score.queries or 0 for score in all_scores), seeds)
@@ -377,8 +438,9 @@ def quipu_tables(results: Results, place: Place) -> Iterator[Table]:
             name=slug("quipu-anchored" if anchored else "quipu", *place),
             title=f"{'Anchored QuIPU' if anchored else 'QuIPU'} score, {place_name(place)}",
             caption=f"Utility {utility.label} against each risk, along a curve: above 0 the person "
-            f"gains more than the attacker. {ANCHORED if anchored else PLAIN} {size}{names.shared};"
-            f" {MEAN_INTERVALS}. Bold: the greatest.",
+            f"gains more than the attacker. {ANCHORED if anchored else PLAIN} "
+            f"{f'{SHOWN_ON_SETS} ' if on_sets else ''}{size}{names.shared}; {MEAN_INTERVALS}. "
+            "Bold: the greatest.",
             columns=(*names.columns, "points", *columns),
             rows=tuple(
                 (

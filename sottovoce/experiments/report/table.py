@@ -13,11 +13,13 @@ from sottovoce.experiments.naming import counted, last_part
 from sottovoce.experiments.results import (
     EPSILON,
     Grid,
+    Parameter,
     Place,
     Point,
     Results,
     Setting,
     curves,
+    parameter_names,
 )
 from sottovoce.experiments.tables import SAME_DEPTH
 
@@ -140,28 +142,30 @@ def shown_p(p: float) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def symbol(parameter: str) -> str:
-    """A parameter in headings."""
-    return SYMBOLS.get(parameter, parameter)
-
-
-def shown_point(point: Point) -> str:
-    """A value with the parameter that it is one of."""
-    return NOTHING if point.value is None else f"{symbol(point.parameter)} = {point.value:g}"
+def symbols(points: Iterable[Point]) -> dict[Parameter, str]:
+    """The parameters of points in headings; epsilon where there is none."""
+    varied = [point.parameter for point in points if point.value is not None] or [Parameter()]
+    return {each: SYMBOLS.get(name, name) for each, name in parameter_names(varied).items()}
 
 
 def point_column(points: Sequence[Point]) -> tuple[str, list[str]]:
     """A column of values, with its heading: the parameter, if all are of one."""
-    parameters = {point.parameter for point in points if point.value is not None} or {EPSILON}
-    if len(parameters) > 1:
-        return "setting", [shown_point(point) for point in points]
-    values = [NOTHING if point.value is None else f"{point.value:g}" for point in points]
-    return symbol(parameters.pop()), values
+    names = symbols(points)
+    several = len(names) > 1
+    values = [
+        NOTHING
+        if point.value is None
+        else f"{names[point.parameter]} = {point.value:g}"
+        if several
+        else f"{point.value:g}"
+        for point in points
+    ]
+    return "setting" if several else next(iter(names.values())), values
 
 
 def shown_count(mean: float) -> str:
-    """A mean number of queries, to three digits."""
-    return f"{mean:.3g}"
+    """A mean number of queries, in a few words: to one digit behind the point."""
+    return f"{mean:,.1f}".removesuffix(".0")
 
 
 def interval_kind(measure: Measure) -> str:
@@ -211,14 +215,14 @@ class RowNames:
         wanted = list(dict.fromkeys(setting.curve for setting in settings))
         self._sent = results.means(SENT, Place(collection))
         self._queries = self._ranges(wanted)
-        counts = {curve.n for curve in wanted if not curve.axis.is_set}
-        releases = {curve.release for curve in wanted}
+        asked = [curve for curve in wanted if not curve.axis.is_set]
+        counts, releases = {curve.n for curve in asked}, {curve.release for curve in asked}
         queries = set(self._queries.values())
         self._tells_release, self._tells_n = len(releases) > 1, len(counts) > 1
         self.tells_queries = len(queries) > 1
         parts = [f"release {releases.pop()}"] if len(releases) == 1 else []
         if len(counts) == 1:
-            own = "" if all(not curve.axis.is_set for curve in wanted) else OWN_NUMBER
+            own = "" if len(asked) == len(wanted) else OWN_NUMBER
             parts.append(f"{counted(counts.pop(), 'variant')} of each query{own}")
         if queries == {"1"}:
             parts.append("1 query a search")
@@ -236,9 +240,10 @@ class RowNames:
         recorded = curves(self._sent)
         means = {curve: [self._sent[each] for each in recorded.get(curve, ())] for curve in wanted}
         ends = {
-            curve: {min(each): 0, max(each): 0} if each else {} for curve, each in means.items()
+            curve: dict.fromkeys(map(shown_count, (min(each), max(each)) if each else ()))
+            for curve, each in means.items()
         }
-        return {curve: "–".join(map(shown_count, each)) or NOTHING for curve, each in ends.items()}
+        return {curve: "–".join(each) or NOTHING for curve, each in ends.items()}
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -255,12 +260,15 @@ class RowNames:
 
     def asked(self, setting: Setting) -> tuple[str, ...]:
         """The same below :attr:`heads` alone."""
-        n = "" if setting.axis.is_set else str(setting.n)
-        return self._cells(setting.mechanism, setting.release, n)
+        if setting.axis.is_set:
+            return self._cells(setting.mechanism)
+        return self._cells(setting.mechanism, setting.release, str(setting.n))
 
-    def queries(self, setting: Setting) -> str:
+    def queries(self, setting: Setting) -> Cell:
         """How many queries one setting sends, the mean over queries."""
-        return shown_count(self._sent[setting]) if setting in self._sent else NOTHING
+        if (mean := self._sent.get(setting)) is None:
+            return None
+        return int(mean) if mean.is_integer() else Number(mean)
 
     def labelled(self, mechanism: str) -> tuple[str, ...]:
         """The cells of the query itself: one is sent."""
@@ -294,5 +302,7 @@ def _headings(points: Iterable[Point]) -> dict[Point, str]:
     parameters = list(dict.fromkeys(point.parameter for point in distinct))
     varied = [point for point in distinct if point.value is not None]
     varied.sort(key=lambda point: (parameters.index(point.parameter), point.value))
-    headings = {point: shown_point(point) for point in varied}
-    return headings | ({Point(): "no ε"} if Point() in distinct else {})
+    names = symbols(varied)
+    headings = {point: f"{names[point.parameter]} = {point.value:g}" for point in varied}
+    nothing = f"no {SYMBOLS[EPSILON]}" if [*names] == [Parameter()] else "no parameter"
+    return headings | ({Point(): nothing} if Point() in distinct else {})

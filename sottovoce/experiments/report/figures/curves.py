@@ -12,7 +12,14 @@ from numpy.typing import ArrayLike
 from sottovoce.errors import SottovoceError
 from sottovoce.experiments.estimates import estimates
 from sottovoce.experiments.measures import MAIN_MEASURE, POOL, Measure
-from sottovoce.experiments.results import EPSILON, Place, Results, Setting, curves
+from sottovoce.experiments.results import (
+    Parameter,
+    Place,
+    Results,
+    Setting,
+    curves,
+    parameter_names,
+)
 from sottovoce.experiments.tables import NO_PRIVACY, PRIVATE
 from sottovoce.plotting import DASHES, MUTED, lines, look, new_figure
 from sottovoce.types import Float64Array
@@ -66,7 +73,7 @@ def box_of(results: Results, mechanism: str) -> Box | None:
         kind, given = parse(specs.get(mechanism, mechanism))
     except SottovoceError:
         return None
-    if kind.name != "wbb" or results.axis(mechanism).parameter != EPSILON:
+    if kind.name != "wbb" or results.axis(mechanism).parameter != Parameter():
         return None
     values: dict[str, Any] = {field.name: field.default for field in kind.parameters()} | given
     values.pop("epsilon", None)
@@ -78,13 +85,14 @@ def box_of(results: Results, mechanism: str) -> Box | None:
 class Legend:
     """The mechanisms of a report: one name, colour and marker each, in all of its figures.
 
-    ``ways`` are pairs of release and n, 0 for sets, which have their own; ``aside`` are mechanisms
-    that only heat maps show.
+    ``ways`` are pairs of release and n, which sets have not; ``aside`` are mechanisms that only
+    heat maps show; ``parameters`` are what curves run over.
     """
 
     mechanisms: tuple[str, ...]
     ways: tuple[tuple[str, int], ...]
     aside: frozenset[str] = frozenset()
+    parameters: tuple[Parameter, ...] = ()
 
     @classmethod
     def of(cls, results: Results) -> Legend:
@@ -94,21 +102,31 @@ class Legend:
         ways = results.queries.group_by(list(columns), use_threads=False).aggregate([])
         rows = zip(*(ways[column].to_pylist() for column in columns), strict=True)
         drawn = [
-            Setting(mechanism, None, release, n, results.axis(mechanism)).curve
+            (release, n)
             for mechanism, release, n in rows
-            if release
+            if release and not results.axis(mechanism).is_set
         ]
         mechanisms = tuple(sorted(results.mechanisms, key=lambda name: name in aside))
-        ways = tuple(dict.fromkeys((curve.release, curve.n) for curve in drawn))
-        return cls(mechanisms, ways, aside)
+        parameters = tuple(results.axis(mechanism).parameter for mechanism in mechanisms)
+        return cls(mechanisms, tuple(dict.fromkeys(drawn)), aside, parameters)
+
+    def parameter(self, parameter: Parameter) -> str:
+        """How it is called in all figures."""
+        return parameter_names([*self.parameters, parameter])[parameter]
+
+    def joined(self, parameters: Iterable[Parameter]) -> str:
+        """Parameters in a title, each once."""
+        *others, last = map(self.parameter, dict.fromkeys(parameters))
+        return f"{', '.join(others)} and {last}" if others else last
 
     def name(self, curve: Setting) -> str:
         """The mechanism, with its release and n where these differ in the report."""
         parts = [curve.mechanism]
-        if curve.release and len({release for release, _ in self.ways}) > 1:
-            parts.append(curve.release)
-        if curve.n and len({n for _, n in self.ways if n}) > 1:
-            parts.append(f"n={curve.n}")
+        if (curve.release, curve.n) in self.ways:
+            if len({release for release, _ in self.ways}) > 1:
+                parts.append(curve.release)
+            if len({n for _, n in self.ways}) > 1:
+                parts.append(f"n={curve.n}")
         return ", ".join(parts)
 
     def look(self, curve: Setting) -> dict[str, Any]:
@@ -116,8 +134,9 @@ class Legend:
 
         All ways but the first have hollow markers; a curve without a way is drawn as the first.
         """
-        way = self.ways.index((curve.release, curve.n)) if curve.release else 0
-        of_way = {"linestyle": DASHES[way % 3], "markerfacecolor": "white"} if way else {}
+        way = (curve.release, curve.n)
+        number = self.ways.index(way) if way in self.ways else 0
+        of_way = {"linestyle": DASHES[number % 3], "markerfacecolor": "white"} if number else {}
         return self.plain_look(curve.mechanism) | of_way
 
     def plain_look(self, mechanism: str) -> dict[str, Any]:
@@ -207,7 +226,7 @@ def lines_of(results: Results, legend: Legend, measure: Measure, place: Place) -
     ]
 
 
-def by_parameter(lines: Sequence[Line]) -> dict[str, list[Line]]:
+def by_parameter(lines: Sequence[Line]) -> dict[Parameter, list[Line]]:
     """Lines by what they run over: each has an axis of its own. Level ones are in all of them."""
     run_over = [line.curve.axis.parameter for line in lines if line.epsilons is not None]
     return {
@@ -220,13 +239,7 @@ def by_parameter(lines: Sequence[Line]) -> dict[str, list[Line]]:
     }
 
 
-def joined(parameters: Iterable[str]) -> str:
-    """Parameters in a title, each once."""
-    *others, last = dict.fromkeys(parameters)
-    return f"{', '.join(others)} and {last}" if others else last
-
-
-def directions(settings: Iterable[Setting]) -> str:
+def directions(settings: Iterable[Setting], legend: Legend) -> str:
     """From where to where curves go, for each parameter: the most private end comes first."""
     axes = dict.fromkeys(
         (setting.axis.parameter, setting.axis.larger_hides)
@@ -234,9 +247,9 @@ def directions(settings: Iterable[Setting]) -> str:
         if setting.epsilon is not None
     )
     return "; ".join(
-        f"from the largest {parameter} to the smallest"
+        f"from the largest {legend.parameter(parameter)} to the smallest"
         if larger_hides
-        else f"from the smallest {parameter} to the largest"
+        else f"from the smallest {legend.parameter(parameter)} to the largest"
         for parameter, larger_hides in axes
     )
 
@@ -246,8 +259,9 @@ def in_words(lines: Iterable[Line], legend: Legend) -> str:
     return "; ".join(
         f"{legend.name(line.curve)} {line.means[0]:.2f}"
         if line.epsilons is None or len(line.means) == 1
-        else f"{legend.name(line.curve)} from {line.means[0]:.2f} at {line.curve.axis.parameter} "
-        f"{line.epsilons[0]:g} to {line.means[-1]:.2f} at {line.epsilons[-1]:g}"
+        else f"{legend.name(line.curve)} from {line.means[0]:.2f} at "
+        f"{legend.parameter(line.curve.axis.parameter)} {line.epsilons[0]:g} "
+        f"to {line.means[-1]:.2f} at {line.epsilons[-1]:g}"
         for line in lines
     )
 
@@ -288,7 +302,7 @@ def draw_lines(
 
     All lines that are not level run over the same parameter.
     """
-    x = joined([*by_parameter(all_lines)] or [EPSILON])
+    x = legend.joined(by_parameter(all_lines) or [Parameter()])
     points, bands, looks = {}, {}, {}
     for line in all_lines:
         if line.epsilons is not None:

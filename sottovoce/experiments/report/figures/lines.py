@@ -20,14 +20,13 @@ from sottovoce.experiments.report.figures.curves import (
     by_parameter,
     draw_lines,
     in_words,
-    joined,
     lines_of,
     searched,
     sheet,
     utility_measures,
 )
 from sottovoce.experiments.report.table import interval_kind
-from sottovoce.experiments.results import EPSILON, Place, Results, Setting, grouped
+from sottovoce.experiments.results import Parameter, Place, Results, Setting, grouped
 from sottovoce.plotting import legend_below
 
 Point: TypeAlias = tuple[float | None, float, tuple[float, float]]
@@ -70,7 +69,7 @@ def _utility(
     legend_below(figure, plots)
     collection, reranker = last_part(places[0].collection), places[0].reranker
     queries = len(results.grid(measure, places[0]).queries)
-    against = joined(parameter for _, parameter in panels)
+    against = legend.joined(parameter for _, parameter in panels)
     return ReportFigure(
         name=slug("utility", label, collection, reranker),
         title=f"{label} against {against}: {collection}, re-ranked by {reranker}",
@@ -144,7 +143,7 @@ def _leaks(
         legend_below(figure, plots)
         queries = len(results.grid(measures[0], place).queries)
         told = (f"{detail}: {in_words(lines, legend)}" for (detail, _), lines in panels.items())
-        against = joined(parameter for _, parameter in panels)
+        against = legend.joined(parameter for _, parameter in panels)
         yield ReportFigure(
             name=slug(name, place.collection),
             title=f"{title} against {against}: {last_part(place.collection)}",
@@ -201,18 +200,20 @@ def _task(results: Results, legend: Legend, scores: list[TaskScore]) -> ReportFi
         title = f"{model}: {regime} obfuscated"
         draw_lines(plot, lines, legend, title=title, y=measure, levels=levels)
         last = ", ".join(f"{legend.name(line.curve)} {line.means[-1]:.2f}" for line in lines)
-        ends.append(f"{title}, at the last {joined(by_parameter(lines) or [EPSILON])} {last}")
+        ends.append(
+            f"{title}, at the last {legend.joined(by_parameter(lines) or [Parameter()])} {last}"
+        )
     legend_below(figure, plots)
     items = max(len(score.items) for score in scores)
     return ReportFigure(
         name=slug("task", measure, task),
-        title=f"{measure} against {joined(parameters)}: {last_part(task)}",
+        title=f"{measure} against {legend.joined(parameters)}: {last_part(task)}",
         caption=f"What a model gets right that learnt from, or is asked with, obfuscated texts: "
         f"means over {counted(items, 'test item')} with 95 % intervals. The dashed line is the "
         "same model on clean texts, the dotted one a model that looks at nothing: a score there "
         "means that nothing was learnt.",
         figure=figure,
-        alt=f"Line charts of {measure} over {joined(parameters)}. {'. '.join(ends)}.",
+        alt=f"Line charts of {measure} over {legend.joined(parameters)}. {'. '.join(ends)}.",
     )
 
 
@@ -264,7 +265,7 @@ def audit_figures(results: Results, legend: Legend) -> Iterator[ReportFigure]:
 
 
 def _audit(
-    legend: Legend, log: str, panels: dict[tuple[str, str], list[Line]], clean: float | None
+    legend: Legend, log: str, panels: dict[tuple[str, Parameter], list[Line]], clean: float | None
 ) -> ReportFigure:
     figure, plots = sheet(len(panels), columns=2, width=4.2, height=3.2)
     ends = []
@@ -272,7 +273,7 @@ def _audit(
         levels = {"clean": clean, CHANCE: 0.5}
         draw_lines(plot, of_panel, legend, title=f"auditor {auditor}", y=AUC, levels=levels)
         last = ", ".join(f"{legend.name(line.curve)} {line.means[-1]:.2f}" for line in of_panel)
-        ends.append(f"Auditor who {auditor}, at the last {parameter} {last}")
+        ends.append(f"Auditor who {auditor}, at the last {legend.parameter(parameter)} {last}")
     legend_below(figure, plots)
     return ReportFigure(
         name=slug("audit", log),
@@ -281,5 +282,5 @@ def _audit(
         "line is the same auditor on clean text, the dotted one a blind auditor; below it an "
         "auditor can invert the answer.",
         figure=figure,
-        alt=f"Line charts of AUC over {joined(p for _, p in panels)}. {'. '.join(ends)}.",
+        alt=f"Line charts of AUC over {legend.joined(p for _, p in panels)}. {'. '.join(ends)}.",
     )

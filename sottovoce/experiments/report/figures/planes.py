@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sottovoce.experiments.estimates import Strongest, shown_on_sets, strongest
 from sottovoce.experiments.measures import (
+    CHANCE,
     INFERENCE,
     MAIN_MEASURE,
     MAIN_SIMILARITY,
@@ -25,8 +26,8 @@ from sottovoce.experiments.report.figures.curves import (
     utility_measures,
 )
 from sottovoce.experiments.report.table import place_name
-from sottovoce.experiments.results import EPSILON, Axis, Place, Point, Results, Setting, curves
-from sottovoce.plotting import MARKERS, MUTED, legend_below, plane, radar
+from sottovoce.experiments.results import Axis, Parameter, Place, Point, Results, Setting, curves
+from sottovoce.plotting import DASHES, MARKERS, MUTED, legend_below, plane, radar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,6 +42,10 @@ READING = (
     "dashed line is the utility of the query itself."
 )
 OF_SETS = "Of sets: how often what stands for the query is named at the first guess. "
+BLIND = (
+    "Upright strokes are a blind guess at the same sets: left of its stroke an attacker is on the "
+    "wrong track, and the set no safer."
+)
 AXES = ("recall", "nDCG", "obf.")
 MOST_EPSILONS = 4
 
@@ -79,8 +84,8 @@ def _attackers(
         name=slug("plane", *place),
         title=f"Risk and utility: {place_name(place)}",
         caption=f"The risk that the query is found in a log, by attacker, against {measure.label}: "
-        f"means over {_queries(results, measure, place)}. {_reading(results, risks, place)}"
-        + legend.left_out,
+        f"means over {_queries(results, measure, place)}. "
+        f"{_reading(results, legend, risks, place)}" + legend.left_out,
         figure=figure,
         alt=f"Paths of risk and {measure.label}. " + ". ".join(words) + ".",
     )
@@ -95,36 +100,41 @@ def _on_sets(
         plot.set_xlabel("risk: the right one named first")
         risk = results.means(attacker, Place(place.collection))
         paths = _draw_paths(plot, results, legend, place, measure, risk)
+        _mark_chance(plot, results, place, measure)
         words.append(f"{attacker.detail}: {paths}")
         plot.set_title(attacker.detail, fontsize=10)
     legend_below(figure, plots)
     by_knowledge: dict[str, list[str]] = {}
     for attacker in risks:
-        by_knowledge.setdefault(results.knowledge(attacker.detail), []).append(attacker.detail)
+        known = results.knowledge(attacker.detail, place.collection)
+        by_knowledge.setdefault(known, []).append(attacker.detail)
     know = ". ".join(f"{', '.join(names)}: {known}" for known, names in by_knowledge.items())
+    chance = f" {BLIND}" if results.means(CHANCE, Place(place.collection)) else ""
     return ReportFigure(
         name=slug("plane-sets", *place),
         title=f"Risk of sets and utility: {place_name(place)}",
         caption="How often an attacker names, at the first guess, which of the queries that left "
         f"stands for the one asked, against {measure.label}: means over "
         f"{_queries(results, measure, place)}. These are the strongest attacks on sets, and the "
-        "one that knows nothing of what people ask; tables have all of them, and chance. What each "
-        f"knows: {know}. {_reading(results, risks, place)}" + legend.left_out,
+        f"one that knows nothing of what people ask; tables have all of them.{chance} What each "
+        f"knows: {know}. {_reading(results, legend, risks, place)}" + legend.left_out,
         figure=figure,
         alt=f"Paths of risk and {measure.label}. " + ". ".join(words) + ".",
     )
 
 
-def _reading(results: Results, risks: Iterable[Measure], place: Place) -> str:
+def _reading(results: Results, legend: Legend, risks: Iterable[Measure], place: Place) -> str:
     """How to read planes of these risks."""
     grids = (results.grid(risk, Place(place.collection)) for risk in risks)
-    return _paths(setting for grid in grids for setting in grid.settings)
+    return _paths([setting for grid in grids for setting in grid.settings], legend)
 
 
-def _paths(settings: Iterable[Setting]) -> str:
+def _paths(settings: Iterable[Setting], legend: Legend) -> str:
     """From where to where the paths of these settings go, and what is good."""
-    go = directions(settings)
-    return f"Each path goes {go}, written at its ends; {READING}" if go else READING.capitalize()
+    go = directions(settings, legend)
+    if not go:
+        return READING.capitalize()
+    return f"Each path goes {go}, written at its ends where there is room; {READING}"
 
 
 def _strongest(
@@ -138,6 +148,7 @@ def _strongest(
     plots[0].set_xlabel("risk: words that the strongest attack brings back")
     risk = {setting: attack.mean for setting, attack in attacks.items()}
     words = _draw_paths(plots[0], results, legend, place, measure, risk)
+    blind = _mark_chance(plots[0], results, place, measure)
     legend_below(figure, plots)
     names = dict.fromkeys(attack.attack.label for attack in attacks.values())
     on_sets = any(results.is_on_sets(attack.attack.detail) for attack in attacks.values())
@@ -147,10 +158,21 @@ def _strongest(
         caption="The share of the words that the strongest attack on each setting brings back "
         f"({', '.join(names)}), against {measure.label}: means over "
         f"{_queries(results, measure, place)}{_attacked(attacks)}. {OF_SETS if on_sets else ''}"
-        f"{_paths(attacks)}" + legend.left_out,
+        f"{f'{BLIND} ' if blind else ''}{_paths(attacks, legend)}" + legend.left_out,
         figure=figure,
         alt=f"Paths of words brought back and {measure.label}. {words}.",
     )
+
+
+def _mark_chance(plot: Axes, results: Results, place: Place, measure: Measure) -> bool:
+    """Mark how often a blind guess is right at each setting, if that is known of any."""
+    utility = results.means(measure, place)
+    chance = results.means(CHANCE, Place(place.collection))
+    points = [(blind, utility[setting]) for setting, blind in chance.items() if setting in utility]
+    if points:
+        at = tuple(zip(*points, strict=True))
+        plot.plot(*at, "|", markersize=9, color=MUTED, label="a blind guess")
+    return bool(points)
 
 
 def _draw_paths(
@@ -187,9 +209,9 @@ def _draw_paths(
 
 def _end(point: Point) -> str:
     """A value at the end of a path; one that is no epsilon says what it is."""
-    return (
-        f"{point.value:g}" if point.parameter == EPSILON else f"{point.parameter}={point.value:g}"
-    )
+    if point.parameter == Parameter():
+        return f"{point.value:g}"
+    return f"{point.parameter.name}={point.value:g}"
 
 
 def _queries(results: Results, measure: Measure, place: Place) -> str:
@@ -245,7 +267,7 @@ def _radar(
             looks["no privacy"] = {"color": MUTED, "linestyle": ":", "linewidth": 1.2}
         for setting in settings:
             if setting.point in shown:
-                value, parameter = setting.epsilon, setting.axis.parameter
+                value, parameter = setting.epsilon, legend.parameter(setting.axis.parameter)
                 name = "no epsilon" if value is None else f"{parameter} {value:g}"
                 shapes[name], looks[name] = values[setting], _shade(setting.point, shown)
         radar(plot, AXES, shapes, looks=looks, title=legend.name(curve))
@@ -255,7 +277,7 @@ def _radar(
         title=f"Recall, nDCG and obfuscation: {place_name(place)}",
         caption=f"Means over {_queries(results, MAIN_MEASURE, place)}: {recall.label}, "
         f"{MAIN_MEASURE.label}, and obfuscation (obf.), 1 minus the semantic similarity of query "
-        f"and variants. A larger shape is better; shapes get darker {directions(values)}. "
+        f"and variants. A larger shape is better; shapes get darker {directions(values, legend)}. "
         "Obfuscation is not the risk of an attack: that is in the planes." + legend.left_out,
         figure=figure,
         alt="Radar plots. "
@@ -284,17 +306,18 @@ def _shown(settings: Iterable[Setting]) -> list[Point]:
 
 
 def _shade(point: Point, shown: list[Point]) -> dict[str, Any]:
-    """Darker, and another marker, the less private a point of its parameter is."""
+    """Darker the less private a point of its parameter is; no two have marker and dashes alike."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
     alike = [each for each in shown if each.value is not None and each.parameter == point.parameter]
     place = len(alike) - 1 if point.value is None else alike.index(point)
+    parameters = list(dict.fromkeys(each.parameter for each in shown))
     depth = 0.75 * (1 - (place + 1) / max(len(alike), 1))
     return {
         "color": to_hex(colormaps["cividis"](depth)),
-        "marker": "X" if point.value is None else MARKERS[place],
+        "marker": "X" if point.value is None else MARKERS[shown.index(point) % len(MARKERS)],
         "markersize": 4,
         "linewidth": 1.4,
-        "linestyle": "-",
+        "linestyle": DASHES[parameters.index(point.parameter) % len(DASHES)],
     }

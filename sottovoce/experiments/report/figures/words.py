@@ -14,7 +14,6 @@ from sottovoce.experiments.report.figures.curves import (
     Legend,
     ReportFigure,
     epsilon_axis,
-    joined,
     log_axis,
     sheet,
     spread,
@@ -93,7 +92,15 @@ def _averages(results: Results, legend: Legend, space: str, by_setting: ByWord) 
             by_mechanism[mechanism] = tuple(zip(*points, strict=True))
             ends.append(f"{mechanism} from {points[0][1]:.3g} to {points[-1][1]:.3g}")
         y, looks = AXES[measure], {name: legend.plain_look(name) for name in by_mechanism}
-        lines(plot, by_mechanism, looks=looks, title=title, x=parameter, y=y, legend=False)
+        lines(
+            plot,
+            by_mechanism,
+            looks=looks,
+            title=title,
+            x=legend.parameter(parameter),
+            y=y,
+            legend=False,
+        )
         if measure == SUPPORT:
             log_axis(plot, "y", [value for _, values in by_mechanism.values() for value in values])
         epsilon_axis(plot, (value for at, _ in by_mechanism.values() for value in at))
@@ -103,13 +110,13 @@ def _averages(results: Results, legend: Legend, space: str, by_setting: ByWord) 
     words = max(len(values[UNCHANGED]) for values in by_setting.values())
     return ReportFigure(
         name=slug("deniability", space),
-        title=f"Plausible deniability against {joined(parameters)}: {last_part(space)}",
+        title=f"Plausible deniability against {legend.joined(parameters)}: {last_part(space)}",
         caption=f"Over {counted(words, 'word')}: how often a word is released for itself (N_w, "
         "low is private) and how many words stand in for it (S_w, high is private). The upper "
         f"plots show means, the lower ones the word that is worst off.{_draws_note(results)}",
         figure=figure,
-        alt=f"Line charts of N_w and S_w over {joined(parameters)}; mean N_w, then mean S_w, then "
-        f"the worst: {'; '.join(ends)}.",
+        alt=f"Line charts of N_w and S_w over {legend.joined(parameters)}; mean N_w, then mean "
+        f"S_w, then the worst: {'; '.join(ends)}.",
     )
 
 
@@ -143,7 +150,8 @@ def _histograms(
         if wide:
             log_axis(plot, "x", edges[[0, -1]])
         axis_is_said = number % 4 and len({*run_over.values()}) == 1
-        label(plot, title=mechanism, x=measure, y="" if axis_is_said else run_over[mechanism])
+        y = "" if axis_is_said else legend.parameter(run_over[mechanism])
+        label(plot, title=mechanism, x=measure, y=y)
         means = ", ".join(f"{values.mean():.3g}" for values in samples)
         all_means.append(f"{mechanism} {means}")
     words = max(map(len, all_values))
@@ -152,12 +160,12 @@ def _histograms(
         name=slug("histograms", measure, space),
         title=f"{AXES[measure]}, word by word: {last_part(space)}",
         caption=f"Shares of {counted(words, 'word')}, one histogram for each "
-        f"{joined(run_over.values())}, all over the same bins; a black bar is the mean. The least "
-        f"protected words are at the far {often if measure == UNCHANGED else few}."
+        f"{legend.joined(run_over.values())}, all over the same bins; a black bar is the mean. The "
+        f"least protected words are at the far {often if measure == UNCHANGED else few}."
         + (_draws_note(results) if measure == SUPPORT else ""),
         figure=figure,
-        alt=f"Histograms of {measure} by {joined(run_over.values())}; means, the smallest first: "
-        f"{'; '.join(all_means)}.",
+        alt=f"Histograms of {measure} by {legend.joined(run_over.values())}; means, the smallest "
+        f"first: {'; '.join(all_means)}.",
     )
 
 
