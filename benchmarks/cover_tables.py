@@ -30,7 +30,12 @@ ATTACKERS: dict[str, Callable[[str], bool]] = {
 }
 """Which attacks are theirs who have a log, know the kind as well, or have a short list."""
 POOLS = {
-    "msmarco-dl19-pool": (("log", "popular"), (QUARTER, "popular"), ("own", "uniform")),
+    "msmarco-dl19-pool": (
+        ("log", "popular"),
+        (QUARTER, "popular"),
+        ("own", "uniform"),
+        ("own and log", "uniform"),
+    ),
 }
 """The pools and decoys that are compared on a collection; on all others their own strings, popular
 decoys. On DL'19 what people of the kind ask is mostly not what the collection has."""
@@ -60,7 +65,7 @@ class Setting:
         parts = self.job.split()
         if parts[0] == "cover":
             source = " ".join(parts[1:-3])
-            of_what = {QUARTER: ", quarter", "own": ", own"}.get(source, "")
+            of_what = {QUARTER: ", quarter", "log": ""}.get(source, f", {source}")
             return f"cover {parts[-3].replace('x', ' × ')}{of_what}"
         if parts[0] == "words":
             fresh = " afresh" if parts[1] in RELEASED_ONCE and parts[3] == "independent" else ""
