@@ -390,6 +390,30 @@ def test_nothing_is_compared_at_a_k_that_means_something_else(alike: Path) -> No
     assert {(one.mechanism, other.mechanism) for one, other in pairs} == {("cover k", "subjects k")}
 
 
+def test_sets_are_tested_against_words_that_send_as_many_queries(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    means = Results.means
+
+    def as_many(results: Results, measure: Measure, *place: Any) -> Any:
+        found = means(results, measure, *place)
+        many = {("by k", 6): 6.2, ("cmp", 5): 5.8, ("cmp", 20): 4.4}
+        return {s: many.get((s.mechanism, s.epsilon), 50.0) for s in found}
+
+    found = compare(Results(folder), "nDCG@10", HERE).at_equal_queries
+    assert all(one.axis.is_set and not other.axis.is_set for one, other in found)
+    monkeypatch.setattr(Results, "means", as_many)
+    results = Results(folder)
+    ((one, other),) = (tests := compare(results, "nDCG@10", HERE).at_equal_queries)
+    assert (one.mechanism, one.epsilon, other.mechanism, other.epsilon) == ("by k", 6, "cmp", 5)
+    of_one, of_other = (results.values("nDCG@10", HERE)[setting] for setting in (one, other))
+    differences = [of_one[query] - of_other[query] for query in of_one]
+    assert tests[one, other].difference == pytest.approx(np.mean(differences))
+    table = tables_of(folder)["equal-queries-few-bm25-light"]
+    assert column(table, "set") == ["by k at k = 6"]
+    assert column(table, "other") == ["cmp at ε = 5"]
+
+
 # What a file may expect
 
 

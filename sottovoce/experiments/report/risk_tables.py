@@ -38,9 +38,9 @@ from sottovoce.experiments.report.table import (
     numbers,
     place_name,
     point_column,
+    setting_names,
     sized,
     sizes,
-    symbols,
     with_best,
 )
 from sottovoce.experiments.results import Place, Results, Setting, curves
@@ -278,15 +278,9 @@ def _on_sets(results: Results, collection: str, risk: Mapping[Setting, Number]) 
         yield NO_CHANCE
     below = [each for each in on_sets if risk[each].value < chance.get(each, 0)]
     if below:
-        names = symbols(setting.point for setting in below)
-        told = (
-            each.mechanism
-            if each.epsilon is None
-            else f"{each.mechanism} at {names[each.axis.parameter]} = {each.epsilon:g}"
-            for each in below
-        )
+        names = ", ".join(setting_names(below).values())
         yield (
-            f"The strongest attack on {', '.join(told)} got less than a blind guess would: "
+            f"The strongest attack on {names} got less than a blind guess would: "
             "that is chance, or an attacker on the wrong track, and no protection. The risk is at "
             "least that of a blind guess."
         )

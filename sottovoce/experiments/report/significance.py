@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TypeAlias
 
 import numpy as np
 
-from sottovoce.experiments.measures import Measure
+from sottovoce.experiments.measures import SENT, Measure
 from sottovoce.experiments.results import Grid, Place, Results, Setting
 from sottovoce.experiments.tables import NO_PRIVACY
 from sottovoce.statistics import ALPHA, holm, paired_effect, randomization_test
@@ -37,16 +37,19 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Comparisons:
-    """Two families of tests on one measure, each corrected by itself.
+    """Three families of tests on one measure, each corrected by itself.
 
     against_none
         Every setting against the original query without privacy.
     between
         Every two rows (mechanism, release, n) at the same epsilon.
+    at_equal_queries
+        Every set against every mechanism of words that sends as many queries.
     """
 
     against_none: dict[Setting, Comparison]
     between: dict[tuple[Setting, Setting], Comparison]
+    at_equal_queries: dict[tuple[Setting, Setting], Comparison]
 
     def distinguishable(self, one: Setting, other: Setting) -> bool:
         """Whether two settings differ significantly; if they were not compared they may."""
@@ -64,7 +67,7 @@ def comparing(results: Results) -> Compare:
 
 
 def compare(results: Results, measure: Measure | str, place: Place) -> Comparisons:
-    """Test a measure against no privacy, and between settings at the same epsilon or k."""
+    """Test a measure against no privacy, and between settings at the same epsilon, k or cost."""
     grid, itself = results.grid(measure, place), results.grid(measure, place, NO_PRIVACY)
     alone = [(setting, None) for setting in grid.settings] if itself.settings else []
     pairs = [
@@ -73,10 +76,23 @@ def compare(results: Results, measure: Measure | str, place: Place) -> Compariso
         for other in grid.settings[number + 1 :]
         if one.point == other.point
     ]
+    sent = results.means(SENT, Place(place.collection))
+    equal = [
+        (one, other)
+        for one in grid.settings
+        for other in grid.settings
+        if one.axis.is_set and not other.axis.is_set and _as_many(sent, one, other)
+    ]
     return Comparisons(
         {test.one: test for test in _family(grid, itself, alone)},
         {(test.one, test.other): test for test in _family(grid, itself, pairs) if test.other},
+        {(test.one, test.other): test for test in _family(grid, itself, equal) if test.other},
     )
+
+
+def _as_many(sent: Mapping[Setting, float], one: Setting, other: Setting) -> bool:
+    """Whether two settings send as many queries, to the nearest whole one."""
+    return one in sent and other in sent and round(sent[one]) == round(sent[other])
 
 
 def _family(

@@ -148,6 +148,18 @@ def symbols(points: Iterable[Point]) -> dict[Parameter, str]:
     return {each: SYMBOLS.get(name, name) for each, name in parameter_names(varied).items()}
 
 
+def setting_names(settings: Iterable[Setting]) -> dict[Setting, str]:
+    """Mechanisms with the point of their curve, in a few words."""
+    settings = list(settings)
+    names = symbols(setting.point for setting in settings)
+    return {
+        each: each.mechanism
+        if each.epsilon is None
+        else f"{each.mechanism} at {names[each.axis.parameter]} = {each.epsilon:g}"
+        for each in settings
+    }
+
+
 def point_column(points: Sequence[Point]) -> tuple[str, list[str]]:
     """A column of values, with its heading: the parameter, if all are of one."""
     names = symbols(points)

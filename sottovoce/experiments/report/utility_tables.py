@@ -24,6 +24,7 @@ from sottovoce.experiments.report.table import (
     numbers,
     place_name,
     point_column,
+    setting_names,
     shown_p,
     sized,
     with_best,
@@ -135,7 +136,7 @@ def _marked(means: dict[Setting, Number], tests: Comparisons | None) -> dict[Set
 
 
 def significance_tables(results: Results, place: Place, compared: Compare) -> Iterator[Table]:
-    """Against no privacy; who beats whom at how many epsilons; and all pairs."""
+    """Against no privacy; who beats whom at how many epsilons; all pairs; pairs of equal cost."""
     measure = results.main_measure(place)
     if measure is None:
         return
@@ -147,6 +148,8 @@ def significance_tables(results: Results, place: Place, compared: Compare) -> It
     if tests.between:
         yield _wins(tests, grid, names, measure, place)
         yield _pairs(tests, grid, names, measure, place)
+    if tests.at_equal_queries:
+        yield _equal_queries(tests, grid, names, measure, place)
 
 
 def _test_notes(grid: Grid, tests: int, family: str) -> tuple[str, ...]:
@@ -254,6 +257,41 @@ def _pairs(
         columns=(head, "first", "second", "difference", "d", "p", "adjusted p"),
         rows=tuple(rows),
         notes=_test_notes(grid, len(tests.between), PAIRS),
+        folded=len(rows) > MOST_ROWS,
+    )
+
+
+def _equal_queries(
+    tests: Comparisons, grid: Grid, names: RowNames, measure: Measure, place: Place
+) -> Table:
+    told = {
+        setting: ", ".join(filter(None, (name, *names.asked(setting)[1:])))
+        for setting, name in setting_names(grid.settings).items()
+    }
+    rows: list[tuple[Cell, ...]] = [
+        (
+            told[one],
+            names.queries(one),
+            told[other],
+            names.queries(other),
+            Number(test.difference),
+            _effect(test.effect),
+            shown_p(test.p),
+            shown_p(test.adjusted),
+        )
+        for (one, other), test in tests.at_equal_queries.items()
+    ]
+    return Table(
+        name=slug("equal-queries", *place),
+        title=f"At equal numbers of queries, {measure.label}, {place_name(place)}",
+        caption="Sets against mechanisms of words that send as many queries, to the nearest whole "
+        f"one: mean difference of the set less the other. {sized(grid)}{names.shared}.",
+        columns=("set", "queries", "other", "its queries", "difference", "d", "p", "adjusted p"),
+        rows=tuple(rows),
+        notes=(
+            "What costs as much need not hide as much: the risks stand in the best trades.",
+            *_test_notes(grid, len(tests.at_equal_queries), "every row of this table"),
+        ),
         folded=len(rows) > MOST_ROWS,
     )
 
