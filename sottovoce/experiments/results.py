@@ -65,7 +65,7 @@ class Parameter(NamedTuple):
         if name == EPSILON:
             return cls()
         fields = {field.name for field in kind.parameters() if public_name(field) == name}
-        having = [each for each in kind.__mro__ if not fields.isdisjoint(get_annotations(each))]
+        having = [base for base in kind.__mro__ if not fields.isdisjoint(get_annotations(base))]
         first = having[-1] if having else kind
         return cls(name, getattr(first, "name", first.__name__))
 
@@ -283,8 +283,9 @@ class Results:
         of_mechanisms: dict[str, dict[str, None]] = {}
         for facts in (*self._facts("attackers"), *self._facts(ON_SETS)):
             of = facts.get("mechanism", "")
-            here = facts.get("collection", collection) == collection
-            if attack in facts and here and ({mechanism, of} & {""} or mechanism == of):
+            is_here = facts.get("collection", collection) == collection
+            is_asked = not mechanism or not of or mechanism == of
+            if attack in facts and is_here and is_asked:
                 of_mechanisms.setdefault(str(facts[attack]), {})[of] = None
         if len(of_mechanisms) < 2:
             return next(iter(of_mechanisms), UNKNOWN)
