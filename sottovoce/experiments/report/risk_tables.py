@@ -276,7 +276,7 @@ def _on_sets(results: Results, collection: str, risk: Mapping[Setting, Number]) 
     chance = results.means(CHANCE, Place(collection))
     if not all(setting in chance for setting in on_sets):
         yield NO_CHANCE
-    below = [each for each in on_sets if risk[each].value < chance.get(each, 0)]
+    below = [setting for setting in on_sets if risk[setting].value < chance.get(setting, 0)]
     if below:
         names = ", ".join(setting_names(below).values())
         yield (

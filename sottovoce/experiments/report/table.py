@@ -153,10 +153,10 @@ def setting_names(settings: Iterable[Setting]) -> dict[Setting, str]:
     settings = list(settings)
     names = symbols(setting.point for setting in settings)
     return {
-        each: each.mechanism
-        if each.epsilon is None
-        else f"{each.mechanism} at {names[each.axis.parameter]} = {each.epsilon:g}"
-        for each in settings
+        setting: setting.mechanism
+        if setting.epsilon is None
+        else f"{setting.mechanism} at {names[setting.axis.parameter]} = {setting.epsilon:g}"
+        for setting in settings
     }
 
 
@@ -250,12 +250,12 @@ class RowNames:
         if not self._sent and all(not curve.axis.is_set for curve in wanted):
             return {}
         recorded = curves(self._sent)
-        means = {curve: [self._sent[each] for each in recorded.get(curve, ())] for curve in wanted}
-        ends = {
-            curve: dict.fromkeys(map(shown_count, (min(each), max(each)) if each else ()))
-            for curve, each in means.items()
-        }
-        return {curve: "–".join(each) or NOTHING for curve, each in ends.items()}
+        ranges = {}
+        for curve in wanted:
+            means = [self._sent[point] for point in recorded.get(curve, ())]
+            ends = dict.fromkeys(map(shown_count, (min(means), max(means)) if means else ()))
+            ranges[curve] = "–".join(ends) or NOTHING
+        return ranges
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -310,9 +310,10 @@ def _shade(point: Point, shown: list[Point]) -> dict[str, Any]:
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
-    alike = [each for each in shown if each.value is not None and each.parameter == point.parameter]
+    same = [other for other in shown if other.parameter == point.parameter]
+    alike = [other for other in same if other.value is not None]
     place = len(alike) - 1 if point.value is None else alike.index(point)
-    parameters = list(dict.fromkeys(each.parameter for each in shown))
+    parameters = list(dict.fromkeys(other.parameter for other in shown))
     depth = 0.75 * (1 - (place + 1) / max(len(alike), 1))
     return {
         "color": to_hex(colormaps["cividis"](depth)),
