@@ -60,6 +60,15 @@ class Row:
     def is_cover(self) -> bool:
         return self.label.startswith("cover ")
 
+    @property
+    def parts(self) -> tuple[str, str]:
+        """A mechanism, or cover with its pool, and ε or the shape of the sets."""
+        name, _, rest = self.label.partition(", ")
+        if not self.is_cover:
+            return name, rest
+        shape = name.removeprefix("cover ").replace(" ", "")
+        return ", ".join(filter(None, ("cover", rest))), shape
+
     @classmethod
     def read(cls, line: str) -> Row:
         """As ``line`` wrote it."""
@@ -216,7 +225,7 @@ def draw(sections: Sequence[Section], file: Path, queries: int = 50, engine: str
                 if not (risk_measured := getattr(measured, attack)):
                     continue
                 risk, quality = float(risk_measured), float(measured.first_depth)
-                name, _, strength = setting.label.replace("cover ", "cover, ").partition(", ")
+                name, strength = setting.parts
                 if name not in looks:
                     looks[name] = plotting.look(len(looks)) | {"linestyle": "none"}
                 style = looks[name] | {"markersize": 8 if setting.is_cover else 5}

@@ -152,12 +152,15 @@ def _published_plane(name: str) -> Iterator[Curve]:
     rest: list[tuple[float, float, str]] = []
     page = (DOCS / "comparison.md").read_text("utf-8")
     section = page.partition("## DL'19\n")[2].partition("\n## ")[0]
-    for queries, label, _, log, _, found, *_ in next(_tables(section))[1]:
-        if queries != "50" or not log:
+    header, rows = next(_tables(section))
+    risk, quality = header.index("BM25: log"), header.index("nDCG@10")  # That of BM25 is the first.
+    for row in rows:
+        queries, label = row[:2]
+        if queries != "50" or not row[risk]:
             continue
-        point = float(log), float(found.partition(",")[0])
+        point = float(row[risk]), float(row[quality].partition(",")[0])
         setting = re.search(r"(?<=ε )[\d.]+|\d+ × \d+", label)
-        apart = "afresh" in label or "quarter" in label
+        apart = any(word in label for word in ("afresh", "quarter", "own"))
         if re.split(r"[ ,]", label)[0].lower() == name and setting and not apart:
             points.append((*point, setting[0]))
         else:
@@ -177,8 +180,9 @@ def _published_plane(name: str) -> Iterator[Curve]:
         "what is found against what is named, TREC DL 2019",
         "On the 43 queries of TREC DL 2019, 50 sent for each, BM25; numbers are epsilons (cover: "
         "strings × group), grey points other mechanisms and releases. The attacker knows the "
-        "mechanism and a log of 120,644 queries that holds the true one, and names it; of a set of "
-        "cover, what stands for it. The table with seeds and command: "
+        "mechanism and a log of 120,644 queries that holds the true one, all alike, and names it; "
+        "of a set of cover, what stands for it, drawn from that log (grey: other pools). The table "
+        "with seeds and command: "
         "[comparison](../comparison.md).",
     )
 
