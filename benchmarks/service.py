@@ -30,6 +30,8 @@ from sottovoce.collections import demo_log
 from sottovoce.paths import cache_folder
 
 SHAPES = {"one variant": {"n": 1}, "20 variants, once": {"n": 20, "release": "once"}}
+IDLE = 0.02
+"""Of a processor: a service that uses no more of it has nothing to do."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,22 @@ class Server:
         """The resident set, in bytes."""
         pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
         return int(pages) * os.sysconf("SC_PAGESIZE")
+
+    def wait_until_idle(self, seconds: float = 1.0) -> None:
+        """Return once it has computed next to nothing for so long: it loads on after the start."""
+        before = self._ticks
+        while True:
+            time.sleep(seconds)
+            after = self._ticks
+            if after - before <= IDLE * seconds * os.sysconf("SC_CLK_TCK"):
+                return
+            before = after
+
+    @property
+    def _ticks(self) -> int:
+        """Of the processor, that it has used."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
 
 
 @dataclass(frozen=True)
