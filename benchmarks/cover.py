@@ -39,7 +39,7 @@ import numpy as np
 import spaces
 from cover_bench import DEPTHS, QUARTER, CoverBench, chance_of_truth
 from cover_page import draw, merge, print_together, read_sections
-from cover_tables import print_tables, sections
+from cover_tables import print_attacks, print_tables, sections
 from cover_words import COUNTS, Cells, ChorusJob, TextsJob, WordsJob, beside_cover
 
 from sottovoce import mechanism
@@ -266,6 +266,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="1,2,3,4,5")
     parser.add_argument("--represented-by", default="strong", help="encoder of the pools")
     parser.add_argument("--tables", action="store_true", help="print what is there, and stop")
+    parser.add_argument("--attacks", action="store_true", help="print each attack, and stop")
     parser.add_argument(
         "--page",
         type=Path,
@@ -276,7 +277,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.figure and not options.page:
         parser.error("--figure draws what a page says: add --page FILE.md")
-    if not (options.tables or options.page):
+    if not (options.tables or options.attacks or options.page):
         options.out.mkdir(parents=True, exist_ok=True)
         log, kind = read_sources(options.log)
         seeds = [int(seed) for seed in options.seeds.split(",")]
@@ -292,6 +293,8 @@ def main() -> None:
         compute(benches, options.jobs, options.only, seeds, options.out, counts)
     if options.tables:
         print_tables(options.out)
+    if options.attacks:
+        print_attacks(options.out)
     if options.page:
         merge(options.page, sections(options.out), only_fill=options.fill)
         on_page = read_sections(options.page.read_text("utf-8"))

@@ -97,7 +97,11 @@ class Setting:
         """What the strongest attack of an attacker names."""
         names = {name for cell in self.cells for name in cell["named"]}
         theirs = filter(ATTACKERS[attacker], names)
-        return max((mean(self._means("named", name)) for name in theirs), default=None)
+        return max((mean(self.named(name)) for name in theirs), default=None)
+
+    def named(self, attack: str) -> dict[str, float] | None:
+        """What an attack names of each query, over seeds; None where it was not tried."""
+        return self._means("named", attack)
 
     def _means(self, part: str, name: str) -> dict[str, float] | None:
         values = [cell[part][name] for cell in self.cells if name in cell[part]]
@@ -117,13 +121,18 @@ def settings(out: Path, collection: str) -> list[Setting]:
     Of cover that is some pools (``POOLS``), with the usual p: other settings have tables of their
     own in docs/cover-measured.md.
     """
+    pools = POOLS.get(collection, (("own", "popular"),))
+    compared = [one for one in all_settings(out, collection) if is_compared(one.job, pools)]
+    return sorted(compared, key=lambda one: (round(one.sent, -1), not one.is_cover, one.job))
+
+
+def all_settings(out: Path, collection: str) -> list[Setting]:
+    """Everything that was measured on a collection."""
     by_job: dict[str, list[dict[str, Any]]] = {}
     for file in sorted(out.glob(f"{collection}--*.json")):
         cell = json.loads(file.read_text("utf-8"))
         by_job.setdefault(cell["asked"]["job"], []).append(cell)
-    pools = POOLS.get(collection, (("own", "popular"),))
-    made = [Setting(job, tuple(cells)) for job, cells in by_job.items() if is_compared(job, pools)]
-    return sorted(made, key=lambda one: (round(one.sent, -1), not one.is_cover, one.job))
+    return [Setting(job, tuple(cells)) for job, cells in by_job.items()]
 
 
 def is_compared(job: str, compared: Sequence[tuple[str, str]]) -> bool:
@@ -147,6 +156,17 @@ def print_tables(out: Path) -> None:
     for name in collections(out):
         print("\n" + section(out, name).text)
         print_comparison(settings(out, name))
+
+
+def print_attacks(out: Path) -> None:
+    """What each attack names of each setting of cover: tables of docs/cover-measured.md."""
+    for name in collections(out):
+        print(f"\n## {TITLES.get(name, name.title())}")
+        for setting in all_settings(out, name):
+            if setting.is_cover:
+                print(f"\n{setting.job}: {setting.seeds} seeds, {setting.sent:.0f} queries")
+                for attack in dict.fromkeys(a for cell in setting.cells for a in cell["named"]):
+                    print(f"  {attack:45} {mean(setting.named(attack)):.2f}")
 
 
 def sections(out: Path) -> list[Section]:

@@ -14,7 +14,7 @@ import spaces
 from cover import CoverJob, compute
 from cover_bench import KNOWS_KIND, KNOWS_LOG, OWN, SHORT_LIST, CoverBench
 from cover_page import Measured, Row, Section, draw, merge, print_together, read_sections
-from cover_tables import print_tables, sections
+from cover_tables import print_attacks, print_tables, sections
 from cover_words import COUNTS, ChorusJob, TextsJob, WordsJob
 
 from sottovoce.spaces.space import WordSpace
@@ -84,6 +84,10 @@ def test_tables_and_figure_of_what_is_there(
     monkeypatch.setattr("cover.JOBS", {"some": lambda _: iter(jobs)})
     compute([bench], "some", "", [1, 2], tmp_path)
     assert len(list(tmp_path.glob("made-up--*.json"))) == 4
+    print_attacks(tmp_path)
+    attacks = capsys.readouterr().out
+    assert "cover own 20x1 0.97 popular: 2 seeds, 20 queries" in attacks
+    assert "  short list " in attacks
     print_tables(tmp_path)
     printed = capsys.readouterr().out
     assert "| 20 | cover 20 × 1, own | 2 |" in printed

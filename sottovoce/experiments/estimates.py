@@ -105,7 +105,7 @@ def not_attacked_as_sets(results: Results, collection: str) -> list[Setting]:
         for setting in grid.settings
     }
     measured = dict.fromkeys(setting for grid in grids.values() for setting in grid.settings)
-    return [each for each in measured if each.axis.is_set and each not in attacked]
+    return [setting for setting in measured if setting.axis.is_set and setting not in attacked]
 
 
 def shown_on_sets(results: Results, collection: str) -> list[Measure]:

@@ -113,8 +113,8 @@ class PublicTexts(Sequence[str]):
             part = slice(start, start + AT_A_TIME)
             places = self.pool.best(self.vectors[part], min(2, len(self.pool)))
             cosines = np.einsum("ij,ikj->ik", self.vectors[part], self.pool.vectors[places])
-            own = [self.pool.place(text) for text in self.texts[part]]
-            is_itself = places[:, 0] == [-1 if place is None else place for place in own]
+            in_pool = [self.pool.place(text) for text in self.texts[part]]
+            is_itself = places[:, 0] == [-1 if place is None else place for place in in_pool]
             nearest.append(np.where(is_itself, cosines[:, -1], cosines[:, 0]))
         return np.concatenate(nearest).astype(np.float64)
 

@@ -49,8 +49,8 @@ NO_CANDIDATES = (
     "with --add-originals"
 )
 NO_HISTORY = (
-    f"it needs what persons asked before, {LEAST_REFERENCE} texts at least: give histories "
-    "(--session with --history)"
+    f"it needs what persons asked before, {LEAST_REFERENCE} different texts at least: give "
+    "histories (--session with --history)"
 )
 NO_LIST = "it needs a list of decoys"
 NO_SESSIONS = "it needs several sets of a person: say whose they are (--session)"
